@@ -1,0 +1,1 @@
+"""Judges: a history in, a verdict out. One file a promise."""

@@ -1,0 +1,35 @@
+"""The `inorder` command: one file a command, each a thin skin over a function of the library."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from inorder.cli.audit import audit
+from inorder.cli.run import run
+from inorder.cli.simulate import simulate
+from inorder.errors import InorderError
+
+app = typer.Typer(
+    help="Publish/subscribe whose subscribers agree on the order.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(run)
+app.command()(simulate)
+app.command()(audit)
+
+
+def main() -> None:
+    """Run the command line; our own errors become one sentence and exit code 2."""
+    try:
+        app()
+    except InorderError as error:
+        print(f"inorder: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("inorder: stopped", file=sys.stderr)
+        sys.exit(130)

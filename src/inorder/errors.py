@@ -1,0 +1,72 @@
+"""Every exception inorder raises.
+
+Two families, because the cure differs: `Misuse` means the caller asked for something it must not
+ask for; `PeerFault` means another machine, a file or a peer sent something it must not send. Errors
+carry their numbers as attributes, so that a caller can act on them without parsing text.
+"""
+
+from __future__ import annotations
+
+
+class InorderError(Exception):
+    """The root of all our exceptions."""
+
+
+class Misuse(InorderError):
+    """The caller broke the contract: fix the call."""
+
+
+class PeerFault(InorderError):
+    """Something that came from outside broke the contract: refuse it, keep running."""
+
+
+class TooLarge(Misuse):
+    """A bound of `limits.py` was exceeded."""
+
+    def __init__(self, what: str, size: int, limit: int) -> None:
+        super().__init__(f"{what} is {size}, the limit is {limit}")
+        self.what = what
+        self.size = size
+        self.limit = limit
+
+
+class UnknownName(Misuse):
+    """A name is not one of the names that exist."""
+
+    def __init__(self, what: str, name: str, known: list[str]) -> None:
+        super().__init__(f"unknown {what} {name!r}; known: {', '.join(known) or 'none'}")
+        self.what = what
+        self.name = name
+        self.known = known
+
+
+class BadScenario(Misuse):
+    """A scenario file says something impossible; `key` is the dotted path of the culprit."""
+
+    def __init__(self, key: str, problem: str) -> None:
+        super().__init__(f"{key}: {problem}")
+        self.key = key
+        self.problem = problem
+
+
+class MissingPart(Misuse):
+    """An optional part is not installed."""
+
+    def __init__(self, part: str, extra: str, instead: str = "") -> None:
+        hint = f" ({instead})" if instead else ""
+        super().__init__(f"{part} is not installed: pip install 'inorder[{extra}]'{hint}")
+        self.part = part
+        self.extra = extra
+
+
+class BadFrame(PeerFault):
+    """Bytes that are not a message of ours."""
+
+
+class BadTrace(PeerFault):
+    """A trace or delivery log that cannot be read or judged; names the file and the culprit."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+        self.problem = problem

@@ -1,0 +1,74 @@
+"""The contract between a protocol and whatever drives it.
+
+A machine is a protocol role without input, output, clock or chance: inputs in, effects out. The
+simulator, the live runtime and Spark drive the same class.
+
+Rule 1: an input returns its effects, or raises with the state unchanged.
+Rule 2: `now` is the only clock. It is the driver's monotonic time in seconds; it never goes back
+        within one life of a machine, but it may jump forward.
+Rule 3: the same state and the same input always give the same effects in the same order, under any
+        hash seed. Sets are for membership; whoever walks one sorts it first.
+Rule 4: whatever can grow has a bound in `limits.py`.
+Rule 5: `snapshot` holds the whole state. Two machines with equal snapshots behave alike for ever,
+        so an explorer may merge them.
+
+Recovery: a durable machine puts what it must not forget into `Persist` records. After a crash the
+driver builds a new machine, feeds it all synced records through `replay`, then calls `resume`,
+whose effects resend what may have been lost and set the timers anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol, Self, runtime_checkable
+
+from inorder.effect import Effect
+from inorder.event import Scalar
+
+
+class Machine(Protocol):
+    """Any role of any protocol."""
+
+    def receive(self, source: str, message: Any, now: float) -> list[Effect]:
+        """A message arrived from another machine."""
+
+    def fire(self, timer: str, now: float) -> list[Effect]:
+        """A timer set earlier has run out."""
+
+    def snapshot(self) -> bytes:
+        """The whole state, as bytes that are equal when the states are."""
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> Self:
+        """The machine that gave this snapshot."""
+
+
+@runtime_checkable
+class Durable(Machine, Protocol):
+    """A role that survives a crash of its process."""
+
+    def replay(self, record: bytes) -> None:
+        """Take in one record this machine persisted in an earlier life."""
+
+    def resume(self, now: float) -> list[Effect]:
+        """All records are in: resend what may have been lost, set the timers."""
+
+
+class Publisher(Machine, Protocol):
+    """The role an application publishes through."""
+
+    def publish(self, topic: str, value: dict[str, Scalar], now: float) -> list[Effect]:
+        """Publish an event; an `Answer` under the event's id tells its fate."""
+
+
+class Subscriber(Machine, Protocol):
+    """The role an application subscribes through."""
+
+    def subscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
+        """Add topics; `Answer(call, "done")` when every later publication is due."""
+
+    def unsubscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
+        """Drop topics at once; `Answer(call, "done")` when everybody concerned knows."""
+
+    def joined(self, topic: str, now: float) -> list[Effect]:
+        """The network confirms a `Join`."""

@@ -1,0 +1,1 @@
+"""The Spark driver: the same promises over tables too large for one process."""
