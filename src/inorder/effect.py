@@ -50,11 +50,15 @@ class Leave(Struct, frozen=True, gc=False):
 
 
 class Deliver(Struct, frozen=True, gc=False):
-    """Hand an event to the application; `in_order` is False when it came too late to keep its place."""
+    """Hand an event to the application.
+
+    `in_order` is False when it came too late to keep its place; `waited_s` says how long the
+    machine held it back.
+    """
 
     event: Event
     in_order: bool = True
-    stamp: Stamp = ()
+    waited_s: float = 0.0
 
 
 class Answer(Struct, frozen=True, gc=False):
@@ -63,6 +67,7 @@ class Answer(Struct, frozen=True, gc=False):
     call: str
     outcome: str
     reason: str = ""
+    stamp: Stamp = ()
 
 
 class SetTimer(Struct, frozen=True, gc=False):

@@ -25,7 +25,7 @@ def event_id(publisher: str, seq: int) -> str:
 
 
 class Event(Struct, frozen=True, gc=False):
-    """One publication: `value` holds its attributes.
+    """One publication: `value` holds its attributes, `published_at` its publisher's clock.
 
     >>> Event("p1", 7, "orders", {"amount": 120.0}).id
     'p1:7'
@@ -35,6 +35,7 @@ class Event(Struct, frozen=True, gc=False):
     seq: int
     topic: str
     value: dict[str, Scalar] = {}
+    published_at: float = 0.0
 
     @property
     def id(self) -> str:

@@ -4,8 +4,8 @@ A machine is a protocol role without input, output, clock or chance: inputs in, 
 simulator, the live runtime and Spark drive the same class.
 
 Rule 1: an input returns its effects, or raises with the state unchanged.
-Rule 2: `now` is the only clock. It is the driver's monotonic time in seconds; it never goes back
-        within one life of a machine, but it may jump forward.
+Rule 2: `now` is the only clock, in seconds. Drivers give a monotonic one, but order must survive a
+        clock that jumps either way or stands still: only lateness may suffer.
 Rule 3: the same state and the same input always give the same effects in the same order, under any
         hash seed. Sets are for membership; whoever walks one sorts it first.
 Rule 4: whatever can grow has a bound in `limits.py`.
@@ -54,15 +54,18 @@ class Durable(Machine, Protocol):
         """All records are in: resend what may have been lost, set the timers."""
 
 
-class Publisher(Machine, Protocol):
-    """The role an application publishes through."""
+class Client(Machine, Protocol):
+    """The role an application publishes and subscribes through."""
 
     def publish(self, topic: str, value: dict[str, Scalar], now: float) -> list[Effect]:
-        """Publish an event; an `Answer` under the event's id tells its fate."""
+        """Publish the next event; an `Answer` under its id tells its fate.
 
+        Ids count from the machine's own sequence, so that a restarted client never reuses one.
+        """
 
-class Subscriber(Machine, Protocol):
-    """The role an application subscribes through."""
+    @property
+    def next_seq(self) -> int:
+        """The sequence number the next publication will carry."""
 
     def subscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
         """Add topics; `Answer(call, "done")` when every later publication is due."""

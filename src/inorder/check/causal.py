@@ -1,0 +1,231 @@
+"""Causal: no subscriber delivers, in order, a cause after an effect it already delivered in order.
+
+Definitions, from publish and deliver lines only (never from stamps). e -> f, "e is a cause of f",
+when the publisher of f had published e earlier (a smaller number), or had delivered e, tagged or
+not, before it published f; and so on through chains. A node has one name as publisher and as
+subscriber. A delivery comes before a publication of the same node when its position is not beyond
+the publication's `after`; where that is null, when its time is not later.
+
+Counting. One violation is an in-order delivery of e at a place where some f with e -> f has been
+delivered in order before (a repeated delivery counts like any other). The main verdict takes each
+topic by itself: only its events and deliveries make causes. `across_topics` takes all together.
+
+How. The causes of f hold, with an event, all earlier ones of its publisher: the highest number per
+publisher says it all. Components of the cause graph come causes first; a loop of causes (only in
+a forged trace) makes each of its events a cause of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from inorder.check.graph import components
+from inorder.check.history import History
+from inorder.check.verdict import Verdict, judged, not_judged
+from inorder.trace import DeliveryRow, EventRow
+
+BROKE_CAUSAL = (
+    "broke Causal - no subscriber delivers in order a cause after an effect it already "
+    "delivered in order"
+)
+BROKE_ACROSS = "broke Causal across topics - the same, with causes through any topic"
+
+_Vector = dict[str, int]
+
+
+def check(history: History) -> Verdict:
+    if why := missing(history):
+        return not_judged("causal", why)
+    topics: dict[str, list[EventRow]] = {}
+    for event in history.events or ():
+        topics.setdefault(event.topic, []).append(event)
+    within = [_Relation(history, topics[topic]) for topic in sorted(topics)]
+    across = _verdict("across_topics", history, [_Relation(history, history.events or ())])
+    verdict = _verdict("causal", history, within)
+    verdict.also["across_topics"] = across
+    return verdict
+
+
+def missing(history: History) -> str:
+    """What the history lacks, or nothing."""
+    if history.events is None:
+        return "needs the events: who published what, and after which deliveries"
+    if history.bare and any(event.after is None for event in history.events):
+        return "needs `after` on every event, since the deliveries carry no times"
+    return ""
+
+
+def _verdict(promise: str, history: History, relations: list[_Relation]) -> Verdict:
+    late = 0
+    closest: tuple[int, str, int, str, str, int] | None = None
+    for relation in relations:
+        for name in history.by_subscriber:
+            rows = relation.in_order(name)
+            first = True
+            for at in relation.late(rows):
+                late += 1
+                if first:
+                    found = relation.explain(rows, at)
+                    closest = found if closest is None else min(closest, found)
+                    first = False
+    checked = sum(map(len, history.sequences.values()))
+    counts = {"late": late, "in_order_deliveries": checked}
+    return judged(promise, late, counts, None if closest is None else _witness(closest))
+
+
+def _witness(closest: tuple[int, str, int, str, str, int]) -> dict[str, Any]:
+    _, name, position, cause, effect, before = closest
+    return {
+        "cause": cause,
+        "effect": effect,
+        "subscriber": name,
+        "positions": {"effect": before, "cause": position},
+    }
+
+
+class _Relation:
+    """The causes among some events, as the highest number of each publisher in an event's past."""
+
+    def __init__(self, history: History, events: Iterable[EventRow]) -> None:
+        self._history = history
+        self._events = {row.event: row for row in sorted(events, key=_number)}
+        # The past of an event is its base and what its publisher published before it. Bases are
+        # shared by events between which the publisher delivered nothing.
+        self._base: dict[str, _Vector] = {}
+        self._before: dict[str, int] = {}
+        self._fill()
+
+    def in_order(self, subscriber: str) -> list[DeliveryRow]:
+        rows = self._history.by_subscriber[subscriber]
+        return [row for row in rows if row.in_order and row.event in self._events]
+
+    def late(self, rows: list[DeliveryRow]) -> Iterator[int]:
+        """The places in `rows` of causes that come after an effect of theirs."""
+        past: _Vector = {}
+        merged: dict[str, _Vector] = {}  # the last base taken in, by publisher of the effect
+        for at, row in enumerate(rows):
+            event = self._events[row.event]
+            if past.get(event.publisher, 0) >= event.seq:
+                yield at
+            base = self._base[event.event]
+            if merged.get(event.publisher) is not base:
+                _raise_to(past, base)
+                merged[event.publisher] = base
+            _raise_one(past, event.publisher, self._before[event.event])
+
+    def explain(
+        self, rows: list[DeliveryRow], at: int
+    ) -> tuple[int, str, int, str, str, int]:
+        """The late delivery with the nearest effect before it; sorts by distance."""
+        late = rows[at]
+        cause = self._events[late.event]
+        for row in reversed(rows[:at]):
+            effect = self._events[row.event]
+            own = self._before[row.event] if effect.publisher == cause.publisher else 0
+            if max(own, self._base[row.event].get(cause.publisher, 0)) >= cause.seq:
+                distance = late.position - row.position
+                name, position = late.subscriber, late.position
+                return (distance, name, position, cause.event, effect.event, row.position)
+        raise AssertionError("a late delivery has an effect before it")
+
+    def _fill(self) -> None:
+        """Give every event its past, causes first."""
+        names = list(self._events)
+        number = {name: place for place, name in enumerate(names)}
+        before = self._previous()
+        seen = self._seen_before()
+        causes = [
+            [number[name] for name in [*before.get(event, ()), *seen.get(event, ())]]
+            for event in names
+        ]
+        for component in components(causes):
+            members = [names[member] for member in component]
+            fresh = [name for event in members for name in seen.get(event, ())]
+            if len(members) > 1 or causes[component[0]].count(component[0]):
+                fresh += members
+            previous = [name for event in members for name in before.get(event, ())]
+            base = self._merge(previous, fresh)
+            for event in members:
+                self._base[event] = base
+                self._before[event] = max(
+                    (self._events[name].seq for name in before.get(event, ())), default=0
+                )
+
+    def _merge(self, previous: list[str], fresh: list[str]) -> _Vector:
+        """The base shared by the events of a component."""
+        if not fresh and previous:
+            return self._base[previous[0]]
+        base: _Vector = {}
+        for name in previous + fresh:
+            event = self._events[name]
+            _raise_to(base, self._base.get(name, {}))
+            _raise_one(base, event.publisher, event.seq)
+        return base
+
+    def _previous(self) -> dict[str, list[str]]:
+        """The event its publisher published just before, if any."""
+        last: dict[str, str] = {}
+        found = {}
+        for event in self._events.values():
+            if event.publisher in last:
+                found[event.event] = [last[event.publisher]]
+            last[event.publisher] = event.event
+        return found
+
+    def _seen_before(self) -> dict[str, list[str]]:
+        """What its publisher delivered before an event, and not before an earlier one of its own.
+
+        Positions and times are walked apart, for nothing says that they rise together.
+        """
+        found: dict[str, list[str]] = {}
+        walks: dict[str, _Walk] = {}
+        for event in self._events.values():
+            if event.publisher not in walks:
+                rows = self._history.by_subscriber.get(event.publisher, [])
+                walks[event.publisher] = _Walk([r for r in rows if r.event in self._events])
+            fresh = walks[event.publisher].upto(event)
+            if fresh:
+                found[event.event] = fresh
+        return found
+
+
+class _Walk:
+    """One node's deliveries, handed out once, up to each of its publications in turn."""
+
+    def __init__(self, rows: list[DeliveryRow]) -> None:
+        self._by_position = rows
+        self._by_time = sorted(rows, key=lambda row: row.delivered_at)
+        self._at_position = 0
+        self._at_time = 0
+
+    def upto(self, event: EventRow) -> list[str]:
+        fresh = []
+        if event.after is not None:
+            rows, at = self._by_position, self._at_position
+            while at < len(rows) and rows[at].position <= event.after:
+                fresh.append(rows[at].event)
+                at += 1
+            self._at_position = at
+        else:
+            rows, at = self._by_time, self._at_time
+            while at < len(rows) and rows[at].delivered_at <= event.published_at:
+                fresh.append(rows[at].event)
+                at += 1
+            self._at_time = at
+        return fresh
+
+
+def _number(event: EventRow) -> tuple[str, int]:
+    return (event.publisher, event.seq)
+
+
+def _raise_to(past: _Vector, other: _Vector) -> None:
+    for publisher, seq in other.items():
+        if past.get(publisher, 0) < seq:
+            past[publisher] = seq
+
+
+def _raise_one(past: _Vector, publisher: str, seq: int) -> None:
+    if past.get(publisher, 0) < seq:
+        past[publisher] = seq

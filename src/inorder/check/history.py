@@ -1,0 +1,144 @@
+"""What the judges read: the rows of one run, checked for sense and indexed.
+
+A history may be poorer than a trace of ours. `events` or `subscriptions` may be absent (None, which
+is not the same as empty), and the deliveries of a *bare* history name only subscriber, position
+and event. Judges say "not judged" rather than guess what is missing.
+
+Ground rules, shared by all judges:
+
+- A subscriber's deliveries are read by position, never by time.
+- A delivery is *in order* unless it was tagged late.
+- The topic, publisher and sequence number of an event are those of its `events` row.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+from inorder.check.holding import OPS, Holding, holdings_of, json_object
+from inorder.errors import BadTrace
+from inorder.trace import DeliveryRow, EventRow, SubscriptionRow, read_summary, read_table
+
+
+class History:
+    """The rows of a run; reading the same rows in another order gives the same verdicts.
+
+    `complete` is False when the end of the run may be missing; `accepted_known` is False when
+    nobody recorded which publications were accepted; `bare` is explained above.
+    """
+
+    def __init__(
+        self,
+        deliveries: Iterable[DeliveryRow],
+        events: Iterable[EventRow] | None = None,
+        subscriptions: Iterable[SubscriptionRow] | None = None,
+        *,
+        complete: bool = True,
+        accepted_known: bool = True,
+        bare: bool = False,
+        source: str = "history",
+    ) -> None:
+        self.deliveries = tuple(deliveries)
+        self.events = None if events is None else tuple(events)
+        self.subscriptions = None if subscriptions is None else tuple(subscriptions)
+        self.complete = complete
+        self.accepted_known = accepted_known
+        self.bare = bare
+        self.source = source
+        self._validate()
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike[str]) -> History:
+        """The history in a trace folder; tables that are not there are absent."""
+        summary = read_summary(folder)
+        events = _rows_if_any(folder, "events")
+        ours = "rows" in summary  # only our own writer counts the rows, and it writes all columns
+        return cls(
+            deliveries=read_table(folder, "deliveries"),
+            events=events,
+            subscriptions=_rows_if_any(folder, "subscriptions"),
+            complete=bool(summary.get("complete", False)),
+            accepted_known=ours or any(row.accepted_at is not None for row in events or ()),
+            source=str(folder),
+        )
+
+    @classmethod
+    def foreign(
+        cls, lines: Iterable[tuple[str, int, str]], source: str = "delivery log"
+    ) -> History:
+        """A bare history: who delivered what, at which place in its own sequence.
+
+        >>> History.foreign([("s1", 2, "b"), ("s1", 1, "a")]).sequences
+        {'s1': ['a', 'b']}
+        """
+        rows = [
+            DeliveryRow(subscriber, position, event, "", "", 0, 0.0, 0.0, 0.0)
+            for subscriber, position, event in lines
+        ]
+        return cls(rows, bare=True, source=source)
+
+    @cached_property
+    def by_subscriber(self) -> dict[str, list[DeliveryRow]]:
+        """Each subscriber's deliveries by position; subscribers by name."""
+        found: dict[str, list[DeliveryRow]] = {}
+        for row in self.deliveries:
+            found.setdefault(row.subscriber, []).append(row)
+        return {name: sorted(found[name], key=lambda row: row.position) for name in sorted(found)}
+
+    @cached_property
+    def sequences(self) -> dict[str, list[str]]:
+        """Each subscriber's events delivered in order, each at its first such delivery."""
+        return {
+            name: list(dict.fromkeys(row.event for row in rows if row.in_order))
+            for name, rows in self.by_subscriber.items()
+        }
+
+    @cached_property
+    def event_rows(self) -> dict[str, EventRow]:
+        """The events by name."""
+        return {row.event: row for row in self.events or ()}
+
+    @cached_property
+    def holdings(self) -> dict[tuple[str, str], Holding]:
+        """What each subscriber held of each topic, sorted by (subscriber, topic)."""
+        return holdings_of(self.subscriptions or (), self.source)
+
+    def attributes(self, event: EventRow) -> Mapping[str, Any]:
+        """The attributes of an event, read from their JSON text."""
+        return json_object(event.attributes, f"attributes of {event.event}", self.source)
+
+    def _validate(self) -> None:
+        places: set[tuple[str, int]] = set()
+        for row in self.deliveries:
+            place = (row.subscriber, row.position)
+            if row.position < 1:
+                raise BadTrace(self.source, f"{row.subscriber} delivers at place {row.position}")
+            if place in places:
+                raise BadTrace(self.source, f"{row.subscriber} delivers twice at {row.position}")
+            places.add(place)
+        for change in self.subscriptions or ():
+            if change.op not in OPS:
+                raise BadTrace(self.source, f"{change.subscriber}: unknown op {change.op!r}")
+        self._validate_events()
+
+    def _validate_events(self) -> None:
+        names: set[str] = set()
+        numbers: set[tuple[str, int]] = set()
+        for row in self.events or ():
+            if row.seq < 1:
+                raise BadTrace(self.source, f"event {row.event} has the number {row.seq}")
+            if row.event in names or (row.publisher, row.seq) in numbers:
+                raise BadTrace(self.source, f"event {row.event} is published twice")
+            names.add(row.event)
+            numbers.add((row.publisher, row.seq))
+
+
+def _rows_if_any(folder: str | os.PathLike[str], table: str) -> list[Any] | None:
+    try:
+        rows = read_table(folder, table)  # complains at once if the table is absent
+    except BadTrace:
+        return None
+    return list(rows)

@@ -1,0 +1,70 @@
+"""Integrity: a subscriber delivers only published events, unaltered, on topics it holds.
+
+Counting. Three kinds, each delivery at most once in each; the violations are their sum.
+
+- `never_published`: the event is not among the events.
+- `altered`: the delivery's topic, publisher or number is not that of the event.
+- `not_held`: the subscriber did not hold the delivery's topic at that moment (see `holding`).
+
+When the end of the trace may be missing, an absent row proves nothing: an event is written once
+its fate is known, after its first deliveries perhaps. Then only `altered` is judged.
+"""
+
+from __future__ import annotations
+
+from inorder.check.history import History
+from inorder.check.holding import NOT_HELD
+from inorder.check.verdict import Verdict, judged, not_judged
+from inorder.trace import DeliveryRow, EventRow
+
+BROKE_INTEGRITY = (
+    "broke Integrity - a subscriber delivers only published events, unaltered, on topics it holds"
+)
+
+
+def check(history: History) -> Verdict:
+    if history.events is None or history.subscriptions is None:
+        return not_judged("integrity", "needs the events and the subscriptions")
+    if history.bare:
+        return not_judged("integrity", "needs topic and time of each delivery")
+    counts = dict.fromkeys(KINDS, 0)
+    earliest: tuple[float, str, int, str] | None = None
+    worst: DeliveryRow | None = None
+    for row in history.deliveries:
+        for kind in faults(history, row):
+            counts[kind] += 1
+            key = (row.delivered_at, row.subscriber, row.position, kind)
+            if earliest is None or key < earliest:
+                earliest, worst = key, row
+    witness = None
+    if earliest is not None and worst is not None:
+        witness = {
+            "fault": earliest[3],
+            "event": worst.event,
+            "subscriber": worst.subscriber,
+            "topic": worst.topic,
+            "position": worst.position,
+        }
+    return judged("integrity", sum(counts.values()), counts, witness)
+
+
+KINDS = ("never_published", "altered", "not_held")
+
+
+def faults(history: History, row: DeliveryRow) -> list[str]:
+    """What is wrong with one delivery."""
+    found = []
+    event = history.event_rows.get(row.event)
+    if event is not None and _names(row) != _names(event):
+        found.append("altered")
+    if history.complete:
+        if event is None:
+            found.append("never_published")
+        holding = history.holdings.get((row.subscriber, row.topic))
+        if not (NOT_HELD if holding is None else holding.at(row)).held:
+            found.append("not_held")
+    return found
+
+
+def _names(row: DeliveryRow | EventRow) -> tuple[str, str, int]:
+    return (row.topic, row.publisher, row.seq)

@@ -1,0 +1,1 @@
+"""The deterministic driver: virtual time, seeded networks and faults, exploration."""

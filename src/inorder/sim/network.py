@@ -1,0 +1,151 @@
+"""The simulated event network: who gets what, when, and how often.
+
+A *model* (sim/models.py) says when a message would arrive; the *weather* (loss, duplication,
+reordering, partitions) says whether it does. Every sender draws from a random stream of its own,
+so removing a node from a run does not change what the others draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Protocol
+
+from inorder import wire
+from inorder.sim.agenda import Agenda
+
+
+class Model(Protocol):
+    """When a message arrives at another host."""
+
+    # Whether `arrival` looks at the size: measuring it costs an encoding per message.
+    sized: bool
+
+    def arrival(self, source: str, target: str, size: int, now: float, rng: Random) -> float:
+        """The time of arrival; `source` and `target` are hosts and differ."""
+
+
+class Weather:
+    """What goes wrong between hosts, at the moment."""
+
+    def __init__(self) -> None:
+        self.loss = 0.0
+        self.duplicate = 0.0
+        self.reorder = 0.0
+        self.reorder_mean_s = 0.0
+        # Partitions in force: messages from a node of the first side to one of the second vanish.
+        self.cuts: list[tuple[frozenset[str], frozenset[str]]] = []
+
+    @property
+    def fair(self) -> bool:
+        return not (self.loss or self.duplicate or self.reorder or self.cuts)
+
+    def heal(self) -> None:
+        self.loss = self.duplicate = self.reorder = 0.0
+        self.cuts = []
+
+    def parted(self, source: str, target: str) -> bool:
+        return any(source in one and target in other for one, other in self.cuts)
+
+
+HandOver = Callable[[str, str, Any, int, float, bool], None]
+
+
+class Network:
+    """Moves messages between nodes, one copy per destination."""
+
+    def __init__(
+        self,
+        agenda: Agenda,
+        model: Model,
+        seed: str,
+        hand_over: HandOver,
+        *,
+        fifo: bool,
+        measure: bool = False,
+        hosts: dict[str, str] | None = None,
+    ) -> None:
+        self.weather = Weather()
+        self.members: dict[str, dict[str, None]] = {}
+        self._agenda = agenda
+        self._model = model
+        self._seed = seed
+        self._hand_over = hand_over
+        self._fifo = fifo
+        self._measure = measure or model.sized
+        self._hosts = hosts or {}
+        self._rngs: dict[str, Random] = {}
+        self._last_arrival: dict[tuple[str, str], float] = {}
+
+    def send(self, source: str, target: str, message: Any) -> None:
+        size = wire.size(message) if self._measure else 0
+        self._send(source, target, message, size)
+
+    def diffuse(self, source: str, topic: str, message: Any) -> None:
+        members = self.members.get(topic)
+        if members:
+            size = wire.size(message) if self._measure else 0
+            for target in members:
+                self._send(source, target, message, size)
+
+    def join(self, node: str, topic: str) -> None:
+        self.members.setdefault(topic, {})[node] = None
+
+    def leave(self, node: str, topic: str) -> None:
+        self.members.get(topic, {}).pop(node, None)
+
+    def rng(self, source: str) -> Random:
+        """The random stream of one sender; a string seed gives the same stream everywhere."""
+        rng = self._rngs.get(source)
+        if rng is None:
+            rng = self._rngs[source] = Random(f"{self._seed}/{source}")
+        return rng
+
+    def _send(self, source: str, target: str, message: Any, size: int) -> None:
+        rng = self._rngs.get(source) or self.rng(source)
+        arrival = self._arrival(source, target, size, rng)
+        weather = self.weather
+        if not weather.fair and source != target:
+            arrival = self._through_weather(source, target, message, size, arrival, rng)
+        elif self._fifo:
+            arrival = self._behind_earlier(source, target, arrival)
+        now = self._agenda.now
+        if arrival >= 0.0:
+            self._agenda.at(arrival, self._hand_over, source, target, message, size, now, True)
+        else:
+            self._hand_over(source, target, message, size, now, False)
+
+    def _arrival(self, source: str, target: str, size: int, rng: Random) -> float:
+        hosts = self._hosts
+        from_host = hosts.get(source, source)
+        to_host = hosts.get(target, target)
+        now = self._agenda.now
+        if from_host == to_host:
+            return now
+        return self._model.arrival(from_host, to_host, size, now, rng)
+
+    def _behind_earlier(self, source: str, target: str, arrival: float) -> float:
+        link = (source, target)
+        last = self._last_arrival.get(link, 0.0)
+        if arrival < last:
+            arrival = last
+        self._last_arrival[link] = arrival
+        return arrival
+
+    def _through_weather(
+        self, source: str, target: str, message: Any, size: int, arrival: float, rng: Random
+    ) -> float:
+        """The arrival in bad weather, or -1 for a message that never arrives."""
+        weather = self.weather
+        # Draw all four always: switching one fault off must not shift the others' draws.
+        lost, doubled, late, extra = (rng.random() for _ in range(4))
+        if lost < weather.loss or weather.parted(source, target):
+            return -1.0
+        if doubled < weather.duplicate:
+            again = arrival + extra * (arrival - self._agenda.now)
+            self._agenda.at(
+                again, self._hand_over, source, target, message, size, self._agenda.now, True
+            )
+        if late < weather.reorder:
+            return arrival + extra * 2.0 * weather.reorder_mean_s
+        return self._behind_earlier(source, target, arrival) if self._fifo else arrival

@@ -1,0 +1,103 @@
+"""One simulated process: a machine, its disk, its clock and its troubles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from inorder.effect import Effect
+from inorder.machine import Machine
+
+
+class Node:
+    """`build` makes the machine anew after a crash; `life` counts how often that happened."""
+
+    __slots__ = (
+        "_build",
+        "alive",
+        "crash_after",
+        "disk",
+        "drift",
+        "guarded",
+        "held",
+        "inbox",
+        "joined",
+        "life",
+        "machine",
+        "name",
+        "paused",
+        "position",
+        "restart_after_s",
+        "skew_s",
+        "slow_disk",
+        "syncing",
+        "timers",
+        "unsynced",
+        "waiting",
+    )
+
+    def __init__(self, name: str, build: Callable[[], Machine], slow_disk: bool = False) -> None:
+        self.name = name
+        self._build = build
+        self.machine = build()
+        self.life = 0
+        self.alive = True
+        self.paused = False
+        self.inbox: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        # Durable, and what a crash loses.
+        self.disk: list[bytes] = []
+        self.unsynced: list[bytes] = []
+        self.waiting: list[Effect] = []
+        self.syncing = False
+        # A planned crash: effects still to be carried out before it.
+        self.crash_after: int | None = None
+        self.restart_after_s = 0.0
+        # Whether effects must be carried out one by one, looking left and right.
+        self.slow_disk = slow_disk
+        self.guarded = slow_disk
+        # The node's clock: true time plus skew; its timers run `drift` times as long as asked.
+        self.skew_s = 0.0
+        self.drift = 1.0
+        self.timers: dict[str, int] = {}
+        # The application's view.
+        self.position = 0
+        self.held: set[str] = set()
+        self.joined: set[str] = set()
+
+    @property
+    def absent(self) -> bool:
+        """Nobody there to call: crashed, or standing still."""
+        return self.paused or not self.alive
+
+    def plan_crash(self, after_effects: int, restart_after_s: float) -> None:
+        """Crash in the middle of what the next input asks for."""
+        self.crash_after = after_effects
+        self.restart_after_s = restart_after_s
+        self.guarded = True
+
+    def crash(self) -> None:
+        self.alive = False
+        self.paused = False
+        self.life += 1
+        self.inbox.clear()
+        self.unsynced.clear()
+        self.waiting.clear()
+        self.syncing = False
+        self.crash_after = None
+        self.guarded = self.slow_disk
+        self.timers.clear()
+        self.held.clear()
+        self.joined.clear()
+
+    def restart(self) -> None:
+        self.alive = True
+        self.machine = self._build()
+
+    def pause(self) -> None:
+        if self.alive:
+            self.paused = True
+
+    def proceed(self) -> list[tuple[Callable[..., None], tuple[Any, ...]]]:
+        self.paused = False
+        inbox, self.inbox = self.inbox, []
+        return inbox

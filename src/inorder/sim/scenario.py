@@ -1,0 +1,251 @@
+"""Scenario files: what one simulated run is made of. Documented in docs/scenarios.md.
+
+Every field has a default where a sane one exists. Unknown keys, wrong types and impossible values
+raise `BadScenario` with the dotted key and what is allowed there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from inorder.errors import BadScenario, UnknownName
+from inorder.guarantee import Guarantee, guarantee
+from inorder.limits import (
+    SCENARIO_EVENTS_MAX,
+    SCENARIO_NODES_MAX,
+    SCENARIO_TOPICS_MAX,
+    SIM_CONVERGE_S_MAX,
+)
+from inorder.settings import convert
+from inorder.sim import laws
+from inorder.sim.faults import Faults
+
+
+class NetworkTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[network]`: see sim/models.py for what the models do."""
+
+    model: Literal["ideal", "delay", "wan", "packet", "biased"] = "ideal"
+    fifo: bool = True
+    # Hosts the roles are spread over; by default every role has its own.
+    nodes: int | None = None
+    delay: laws.Law = laws.Constant(mean=0.01)
+    processing: float = 0.0001
+    bandwidth: float = 10_000_000.0
+    propagation: laws.Law = laws.Constant(mean=0.01)
+    mean: float = 0.2
+    join: float = 0.0
+    sync: float = 0.0
+
+
+class Choice(Struct, frozen=True, forbid_unknown_fields=True):
+    """An attribute drawn evenly from a list."""
+
+    choice: tuple[bool | int | float | str, ...]
+
+
+class Uniform(Struct, frozen=True, forbid_unknown_fields=True):
+    """An attribute drawn evenly between two numbers."""
+
+    uniform: tuple[float, float]
+
+
+class Walk(Struct, frozen=True, forbid_unknown_fields=True):
+    """An attribute that moves from its last value by a normal step: a price."""
+
+    walk: tuple[float, float]
+
+
+Attribute = Choice | Uniform | Walk
+
+TopicChoice = Literal["own", "uniform", "power", "zipf", "last"]
+
+
+class PublishersTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[publishers]`: how many, how fast, on which topics, with which attributes."""
+
+    count: int = 1
+    rate: float = 1.0
+    arrivals: Literal["periodic", "poisson"] = "periodic"
+    topics: TopicChoice = "uniform"
+    # power: the share of topics that receives 80 % of the picks. zipf: the exponent.
+    share: float = 0.2
+    exponent: float = 1.0
+    bytes: int = 0
+    attributes: dict[str, dict[str, Any]] = {}
+
+
+class SubscribersTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[[subscribers]]`: a group of subscribers that choose their topics alike."""
+
+    name: str = "s"
+    count: int = 1
+    topics: Literal["all", "uniform", "power", "zipf"] | tuple[str, ...] = "all"
+    per: int = 1
+    share: float = 0.2
+    exponent: float = 1.0
+    # The probability that a delivery is answered by a publication on the same topic.
+    reply: float = 0.0
+
+
+class ChurnTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[churn]`: subscription changes per second over all subscribers, between two times."""
+
+    rate: float
+    start: float = 0.0
+    until: float | None = None
+
+
+class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A whole file. `order` holds `guarantee` and that guarantee's own options."""
+
+    title: str = ""
+    duration: float = 10.0
+    settle: float = 10.0
+    topics: int | tuple[str, ...] = 1
+    order: dict[str, Any] = {}
+    network: NetworkTable = NetworkTable()
+    publishers: PublishersTable = PublishersTable()
+    subscribers: tuple[SubscribersTable, ...] = (SubscribersTable(),)
+    churn: ChurnTable | None = None
+    faults: Faults = Faults()
+    messages: bool = True
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        if isinstance(self.topics, int):
+            return tuple(f"t{number}" for number in range(1, self.topics + 1))
+        return self.topics
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return guarantee(self.order.get("guarantee", "none"))
+
+    @property
+    def options(self) -> Struct:
+        fields = {key: value for key, value in self.order.items() if key != "guarantee"}
+        options: Struct = convert(fields, self.guarantee.options, "order")
+        return options
+
+    @property
+    def attributes(self) -> dict[str, Attribute]:
+        return {name: _attribute(name, table) for name, table in self.publishers.attributes.items()}
+
+    @property
+    def faults_until(self) -> float:
+        return self.duration if self.faults.until is None else self.faults.until
+
+
+def load(path: str | Path) -> Scenario:
+    """Read and validate a scenario file."""
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise BadScenario(str(path), f"cannot be read: {error.strerror}") from None
+    return parse(text)
+
+
+def parse(text: str | bytes) -> Scenario:
+    """Validate the text of a scenario.
+
+    >>> parse('topics = 2').topic_names
+    ('t1', 't2')
+    >>> parse('[network]\\nmodel = "warp"')
+    Traceback (most recent call last):
+    ...
+    inorder.errors.BadScenario: network.model: 'warp' is not one of ideal, delay, wan, ...
+    """
+    try:
+        table = msgspec.toml.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadScenario("file", f"is not TOML: {error}") from None
+    return from_table(table)
+
+
+def from_table(table: dict[str, Any]) -> Scenario:
+    """Validate a scenario that is a table already: part of a larger file, or built in code."""
+    scenario: Scenario = convert(table, Scenario, "")
+    _validate(scenario)
+    return scenario
+
+
+def _validate(s: Scenario) -> None:
+    """What types alone cannot say."""
+    try:
+        s.options  # noqa: B018 (validates)
+    except UnknownName as error:
+        raise BadScenario("order.guarantee", str(error)) from None
+    s.attributes  # noqa: B018 (validates)
+    topics = s.topic_names
+    bounds: list[tuple[str, float, float, float]] = [
+        ("duration", s.duration, 0.0, 1e9),
+        ("settle", s.settle, 0.0, SIM_CONVERGE_S_MAX),
+        ("topics", len(topics), 1, SCENARIO_TOPICS_MAX),
+        ("publishers.count", s.publishers.count, 0, SCENARIO_NODES_MAX),
+        ("publishers.rate", s.publishers.rate, 0.0, 1e6),
+        ("publishers.bytes", s.publishers.bytes, 0, 1_000_000),
+        ("publishers.share", s.publishers.share, 1e-9, 1.0),
+        ("network.nodes", s.network.nodes or 1, 1, SCENARIO_NODES_MAX),
+        ("network.processing", s.network.processing, 0.0, 1e3),
+        ("network.bandwidth", s.network.bandwidth, 1.0, 1e15),
+        ("network.mean", s.network.mean, 1e-9, 1e3),
+        ("network.join", s.network.join, 0.0, 1e3),
+        ("network.sync", s.network.sync, 0.0, 1e3),
+        ("faults.until", s.faults_until, 0.0, 1e9),
+        ("faults.loss_max", s.faults.loss_max, 0.0, 1.0),
+        ("faults.duplicate_max", s.faults.duplicate_max, 0.0, 1.0),
+        ("faults.reorder_max", s.faults.reorder_max, 0.0, 1.0),
+    ]
+    for number, group in enumerate(s.subscribers, 1):
+        key = f"subscribers[{number}]"
+        bounds.append((f"{key}.count", group.count, 0, SCENARIO_NODES_MAX))
+        bounds.append((f"{key}.per", group.per, 1, len(topics)))
+        bounds.append((f"{key}.reply", group.reply, 0.0, 1.0))
+        if isinstance(group.topics, tuple):
+            _known(f"{key}.topics", group.topics, topics)
+    if s.churn:
+        bounds.append(("churn.rate", s.churn.rate, 0.0, 1e6))
+    for key, value, low, high in bounds:
+        if not low <= value <= high:
+            raise BadScenario(key, f"{value:g} is not between {low:g} and {high:g}")
+    if len(set(topics)) != len(topics):
+        raise BadScenario("topics", "a name occurs twice")
+    for key, law in (("delay", s.network.delay), ("propagation", s.network.propagation)):
+        if problem := laws.problem(law):
+            raise BadScenario(f"network.{key}", problem)
+    if s.publishers.count * s.publishers.rate * s.duration > SCENARIO_EVENTS_MAX:
+        raise BadScenario("publishers.rate", f"gives more than {SCENARIO_EVENTS_MAX} events")
+    _validate_faults(s)
+
+
+def _validate_faults(s: Scenario) -> None:
+    from inorder.sim.workload import node_names
+
+    known = [*node_names(s), *s.guarantee.services(s.topic_names, s.options)]
+    for number, fault in enumerate(s.faults.list, 1):
+        key = f"faults.list[{number}]"
+        named = getattr(fault, "nodes", None) or (getattr(fault, "node", None),)
+        _known(key, [name for name in named if name is not None], known)
+        if not 0.0 <= fault.at <= s.faults_until:
+            raise BadScenario(f"{key}.at", f"{fault.at:g} is not before {s.faults_until:g}")
+
+
+def _known(key: str, names: Any, known: Any) -> None:
+    for name in names:
+        if name not in known:
+            some = ", ".join(list(known)[:12]) + (", ..." if len(known) > 12 else "")
+            raise BadScenario(key, f"{name!r} is not one of {some}")
+
+
+def _attribute(name: str, table: dict[str, Any]) -> Attribute:
+    kinds: dict[str, type[Attribute]] = {"choice": Choice, "uniform": Uniform, "walk": Walk}
+    for key, kind in kinds.items():
+        if key in table:
+            attribute: Attribute = convert(table, kind, f"publishers.attributes.{name}")
+            if isinstance(attribute, Choice) and not attribute.choice:
+                raise BadScenario(f"publishers.attributes.{name}.choice", "is empty")
+            return attribute
+    raise BadScenario(f"publishers.attributes.{name}", f"needs one of {', '.join(kinds)}")

@@ -1,0 +1,250 @@
+"""What applications do in a run: who publishes what when, who subscribes to what, who replies.
+
+Everything is drawn from the seed, each node from a stream of its own, before it happens: a *story*
+of publications, operations and faults. A story can be told again with parts left out, which is how
+a failing run is shrunk.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from random import Random
+from typing import Literal
+
+from msgspec import Struct
+
+from inorder.event import Event, Scalar
+from inorder.sim import faults, topics
+from inorder.sim.scenario import Choice, Scenario, SubscribersTable, Uniform
+from inorder.sim.world import World
+
+# A reply to a reply to a reply is the last: a chain of causes long enough for any check.
+REPLY_DEPTH_MAX = 3
+
+
+class Publication(Struct, frozen=True, gc=False):
+    at: float
+    topic: str
+    value: dict[str, Scalar]
+
+
+class Operation(Struct, frozen=True, gc=False):
+    at: float
+    node: str
+    op: Literal["subscribe", "unsubscribe"]
+    topics: tuple[str, ...]
+
+
+class Story(Struct, frozen=True):
+    """Everything that will be done and will go wrong, before anybody reacts."""
+
+    publications: Mapping[str, Iterable[Publication]]
+    operations: Sequence[Operation]
+    faults: Sequence[faults.Fault]
+
+
+def publisher_names(scenario: Scenario) -> list[str]:
+    return [f"p{number}" for number in range(1, scenario.publishers.count + 1)]
+
+
+def subscriber_names(group: SubscribersTable) -> list[str]:
+    return [f"{group.name}{number}" for number in range(1, group.count + 1)]
+
+
+def node_names(scenario: Scenario) -> list[str]:
+    """Every client of the scenario: publishers, then the groups of subscribers."""
+    names = publisher_names(scenario)
+    for group in scenario.subscribers:
+        names.extend(subscriber_names(group))
+    return names
+
+
+def tell(scenario: Scenario, seed: int) -> Story:
+    """Draw the story of a seed; publications are generated as they are needed."""
+    names = publisher_names(scenario)
+    return Story(
+        publications={name: _publications(scenario, f"{seed}", name) for name in names},
+        operations=_operations(scenario, f"{seed}"),
+        faults=faults.draw(
+            scenario.faults,
+            node_names(scenario),
+            sorted(scenario.guarantee.services(scenario.topic_names, scenario.options)),
+            scenario.faults_until,
+            f"{seed}",
+        ),
+    )
+
+
+def _publications(scenario: Scenario, seed: str, name: str) -> Iterator[Publication]:
+    table = scenario.publishers
+    if table.rate == 0.0:
+        return
+    rng = Random(f"{seed}/publisher/{name}")
+    names = scenario.topic_names
+    own = names[(int(name[1:]) - 1) % len(names)]
+    picker = topics.Picker(
+        names, topics.weights(table.topics, len(names), table.share, table.exponent)
+    )
+    walks: dict[str, float] = {}
+    period = 1.0 / table.rate
+    at = rng.random() * period
+    while at <= scenario.duration:
+        if table.topics == "own":
+            topic = own
+        elif table.topics == "last":
+            topic = names[-1]
+        else:
+            topic = picker.pick(rng)
+        yield Publication(at, topic, _value(scenario, walks, rng))
+        at += period if table.arrivals == "periodic" else rng.expovariate(table.rate)
+
+
+def _value(scenario: Scenario, walks: dict[str, float], rng: Random) -> dict[str, Scalar]:
+    value: dict[str, Scalar] = {}
+    for name, attribute in scenario.attributes.items():
+        if isinstance(attribute, Choice):
+            value[name] = rng.choice(attribute.choice)
+        elif isinstance(attribute, Uniform):
+            value[name] = rng.uniform(*attribute.uniform)
+        else:
+            start, step = attribute.walk
+            walks[name] = value[name] = round(walks.get(name, start) + rng.gauss(0.0, step), 4)
+    if scenario.publishers.bytes:
+        value["body"] = "x" * scenario.publishers.bytes
+    return value
+
+
+def _operations(scenario: Scenario, seed: str) -> list[Operation]:
+    names = scenario.topic_names
+    operations: list[Operation] = []
+    held: dict[str, list[str]] = {}
+    for group in scenario.subscribers:
+        picker = None
+        if not isinstance(group.topics, tuple) and group.topics != "all":
+            weights = topics.weights(group.topics, len(names), group.share, group.exponent)
+            picker = topics.Picker(names, weights)
+        for node in subscriber_names(group):
+            if picker:
+                wanted = picker.pick_several(Random(f"{seed}/subscriber/{node}"), group.per)
+            else:
+                wanted = list(group.topics if isinstance(group.topics, tuple) else names)
+            held[node] = wanted
+            operations.append(Operation(0.0, node, "subscribe", tuple(wanted)))
+    operations.extend(_churn(scenario, seed, held))
+    return operations
+
+
+def _churn(scenario: Scenario, seed: str, held: dict[str, list[str]]) -> Iterator[Operation]:
+    churn = scenario.churn
+    if churn is None or churn.rate == 0.0 or not held:
+        return
+    rng = Random(f"{seed}/churn")
+    names = scenario.topic_names
+    nodes = list(held)
+    until = scenario.duration if churn.until is None else churn.until
+    at = churn.start + rng.expovariate(churn.rate)
+    while at <= until:
+        node = rng.choice(nodes)
+        mine = held[node]
+        others = [topic for topic in names if topic not in mine]
+        if others and (not mine or rng.random() < 0.5):
+            chosen = rng.sample(others, rng.randint(1, min(2, len(others))))
+            mine.extend(chosen)
+            yield Operation(at, node, "subscribe", tuple(chosen))
+        elif mine:
+            chosen = rng.sample(mine, 1)
+            mine.remove(chosen[0])
+            yield Operation(at, node, "unsubscribe", tuple(chosen))
+        at += rng.expovariate(churn.rate)
+
+
+class Workload:
+    """Acts a story out in a world, and reacts: replies, and subscribes again after a crash.
+
+    A node has one operation under way at a time; the others wait for its answer.
+    """
+
+    def __init__(self, world: World, scenario: Scenario, seed: int, story: Story) -> None:
+        self.published = 0
+        self.missed = 0
+        self._world = world
+        self._wanted: dict[str, dict[str, None]] = {}
+        self._queue: dict[str, deque[Operation]] = {}
+        self._busy: dict[str, str] = {}
+        self._reply: dict[str, tuple[float, Random]] = {}
+        for group in scenario.subscribers:
+            if group.reply:
+                for node in subscriber_names(group):
+                    self._reply[node] = (group.reply, Random(f"{seed}/reply/{node}"))
+        for operation in story.operations:
+            world.agenda.at(operation.at, self._operate, operation)
+        for name, publications in story.publications.items():
+            self._publish_next(name, iter(publications))
+
+    def _publish_next(self, name: str, publications: Iterator[Publication]) -> None:
+        publication = next(publications, None)
+        if publication is not None:
+            self._world.agenda.at(publication.at, self._publish, name, publication, publications)
+
+    def _publish(
+        self, name: str, publication: Publication, publications: Iterator[Publication]
+    ) -> None:
+        if self._world.publish(name, publication.topic, publication.value):
+            self.published += 1
+        else:
+            self.missed += 1
+        self._publish_next(name, publications)
+
+    def _operate(self, operation: Operation) -> None:
+        wanted = self._wanted.setdefault(operation.node, {})
+        for topic in operation.topics:
+            if operation.op == "subscribe":
+                wanted[topic] = None
+            else:
+                wanted.pop(topic, None)
+        self._queue.setdefault(operation.node, deque()).append(operation)
+        self._start_next(operation.node)
+
+    def _start_next(self, node: str) -> None:
+        queue = self._queue.get(node)
+        world = self._world
+        while queue and node not in self._busy:
+            if world.nodes[node].absent:
+                if not world.nodes[node].alive:
+                    queue.clear()  # the restart subscribes to everything wanted
+                    return
+                world.agenda.after(0.1, self._start_next, node)
+                return
+            operation = queue.popleft()
+            self._busy[node] = operation.op
+            if operation.op == "subscribe":
+                world.subscribe(node, operation.topics)
+            else:
+                world.unsubscribe(node, operation.topics)
+
+    # What the world tells the application.
+
+    def answered(self, node: str, call: str, outcome: str) -> None:
+        if call.startswith(f"{node}/"):
+            self._busy.pop(node, None)
+            self._start_next(node)
+
+    def restarted(self, node: str) -> None:
+        self._busy.pop(node, None)
+        self._queue.pop(node, None)
+        if wanted := self._wanted.get(node):
+            now = self._world.agenda.now
+            self._operate(Operation(now, node, "subscribe", tuple(wanted)))
+
+    def delivered(self, node: str, event: Event, in_order: bool) -> None:
+        habit = self._reply.get(node)
+        if habit is None or event.publisher == node:
+            return
+        probability, rng = habit
+        depth = event.value.get("depth", 0)
+        assert isinstance(depth, int)
+        if rng.random() < probability and depth < REPLY_DEPTH_MAX:
+            value: dict[str, Scalar] = {"reply_to": event.id, "depth": depth + 1}
+            # Not from inside the delivery: the effects behind it come first.
+            self._world.agenda.after(0.0, self._world.publish, node, event.topic, value)
