@@ -63,6 +63,15 @@ class BadFrame(PeerFault):
     """Bytes that are not a message of ours."""
 
 
+class BadMessage(PeerFault):
+    """A well-formed message that contradicts what this machine knows; `source` sent it."""
+
+    def __init__(self, source: str, problem: str) -> None:
+        super().__init__(f"from {source}: {problem}")
+        self.source = source
+        self.problem = problem
+
+
 class BadTrace(PeerFault):
     """A trace or delivery log that cannot be read or judged; names the file and the culprit."""
 

@@ -37,3 +37,43 @@ SIM_CONVERGE_S_MAX = 3600.0
 
 # States the exhaustive explorer visits before it says "cut": about 1 GiB of snapshots.
 EXPLORER_STATES_MAX = 2_000_000
+
+# Total order (total/). Entries one stamp may carry. A stamp has one per co-subscribed topic, so an
+# order over this many topics can never exceed it; more topics are refused at the start.
+STAMP_ENTRIES_MAX = 100_000
+
+# Events a subscriber holds back. A full hold stops reading and asks again later (total/engine.py).
+# Precedent: nats-py keeps 524,288 messages a subscription; ours are decoded, hence fewer.
+HELD_EVENTS_MAX = 65_536
+
+# Events a topic manager keeps for repair; a subscriber further behind is told that they are gone.
+RETAINED_EVENTS_MAX = 65_536
+
+# Rounds a topic manager has under way; further requests wait in its queue.
+OUTSTANDING_ROUNDS_MAX = 1024
+
+# Requests and walks that wait at a stage (frozen, or too many rounds): beyond, a stage takes in
+# nothing new and its senders try again.
+QUEUED_REQUESTS_MAX = 65_536
+
+# Publications a client keeps waiting for room in its window; beyond, publish is refused.
+WAITING_PUBLICATIONS_MAX = 65_536
+
+# Messages a link resends at once; the acknowledgement tells which of the others are needed.
+LINK_RESEND_BURST = 64
+
+# Messages a link keeps for a peer that does not acknowledge them. Stage links stay far below,
+# because rounds and windows are bounded; a client this far behind is cut off (its life is over).
+LINK_UNACKED_MAX = 131_072
+
+# Peers one process keeps sessions with: sessions are never forgotten, they filter duplicates.
+LINK_PEERS_MAX = 1_000_000
+
+# Numbers asked for in one repair request, and sent in one answer.
+REPAIR_EVENTS_MAX = 1000
+
+# Heartbeats without an answer before a topic manager gives up until its next event.
+HEARTBEATS_MAX = 64
+
+# Log records between two snapshots of a durable machine: bounds recovery time and the log.
+LOG_RECORDS_MAX = 10_000

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from inorder.check.graph import components
@@ -52,7 +53,7 @@ def tangles(sequences: Sequences) -> list[list[str]]:
     successors: list[list[int]] = [[] for _ in names]
     for sequence in sequences.values():
         numbers = [number[event] for event in sequence]
-        for first, then in zip(numbers, numbers[1:], strict=False):
+        for first, then in pairwise(numbers):
             successors[first].append(then)
     return sorted(
         [names[member] for member in sorted(component)]
@@ -83,9 +84,7 @@ def _witness(history: History, events: list[str]) -> dict[str, Any]:
     }
 
 
-def _shortest(
-    lines: list[tuple[str, list[str]]], events: list[str]
-) -> list[tuple[str, str, str]]:
+def _shortest(lines: list[tuple[str, list[str]]], events: list[str]) -> list[tuple[str, str, str]]:
     """The shortest cycle as steps (first, then, subscriber); two steps cannot be beaten."""
     places: dict[str, list[tuple[int, int]]] = {event: [] for event in events}
     for number, (_, sequence) in enumerate(lines):

@@ -7,8 +7,10 @@ subscriber. A delivery comes before a publication of the same node when its posi
 the publication's `after`; where that is null, when its time is not later.
 
 Counting. One violation is an in-order delivery of e at a place where some f with e -> f has been
-delivered in order before (a repeated delivery counts like any other). The main verdict takes each
-topic by itself: only its events and deliveries make causes. `across_topics` takes all together.
+delivered in order before (a repeated delivery counts like any other). The witness is, of each
+subscriber's first, the one closest to an effect of it, then by subscriber and position. The main
+verdict takes each topic by itself: only its events and deliveries make causes. `across_topics`
+takes all together.
 
 How. The causes of f hold, with an event, all earlier ones of its publisher: the highest number per
 publisher says it all. Components of the cause graph come causes first; a loop of causes (only in
@@ -17,7 +19,7 @@ a forged trace) makes each of its events a cause of all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from inorder.check.graph import components
@@ -32,17 +34,17 @@ BROKE_CAUSAL = (
 BROKE_ACROSS = "broke Causal across topics - the same, with causes through any topic"
 
 _Vector = dict[str, int]
+_Deliveries = dict[str, list[DeliveryRow]]
+
+# (distance, subscriber, position of the cause, cause, effect, position of the effect)
+_Closest = tuple[int, str, int, str, str, int]
 
 
 def check(history: History) -> Verdict:
     if why := missing(history):
         return not_judged("causal", why)
-    topics: dict[str, list[EventRow]] = {}
-    for event in history.events or ():
-        topics.setdefault(event.topic, []).append(event)
-    within = [_Relation(history, topics[topic]) for topic in sorted(topics)]
-    across = _verdict("across_topics", history, [_Relation(history, history.events or ())])
-    verdict = _verdict("causal", history, within)
+    verdict = _verdict("causal", history, _relations(history, lambda event: event.topic))
+    across = _verdict("across_topics", history, _relations(history, lambda event: ""))
     verdict.also["across_topics"] = across
     return verdict
 
@@ -56,25 +58,36 @@ def missing(history: History) -> str:
     return ""
 
 
+def _relations(history: History, part: Callable[[EventRow], str]) -> list[_Relation]:
+    """The relation of each part of the events, with the deliveries of that part."""
+    events: dict[str, list[EventRow]] = {}
+    for event in history.events or ():
+        events.setdefault(part(event), []).append(event)
+    rows: dict[str, _Deliveries] = {name: {} for name in events}
+    for subscriber, deliveries in history.by_subscriber.items():
+        for row in deliveries:
+            found = history.event_rows.get(row.event)
+            if found is not None:  # an event never published is left to `integrity`
+                rows[part(found)].setdefault(subscriber, []).append(row)
+    return [_Relation(events[name], rows[name]) for name in sorted(events)]
+
+
 def _verdict(promise: str, history: History, relations: list[_Relation]) -> Verdict:
     late = 0
-    closest: tuple[int, str, int, str, str, int] | None = None
+    closest: _Closest | None = None
     for relation in relations:
-        for name in history.by_subscriber:
-            rows = relation.in_order(name)
-            first = True
-            for at in relation.late(rows):
-                late += 1
-                if first:
-                    found = relation.explain(rows, at)
-                    closest = found if closest is None else min(closest, found)
-                    first = False
+        for rows in relation.in_order():
+            places = list(relation.late(rows))
+            late += len(places)
+            if places:
+                found = relation.explain(rows, places[0])
+                closest = found if closest is None else min(closest, found)
     checked = sum(map(len, history.sequences.values()))
     counts = {"late": late, "in_order_deliveries": checked}
     return judged(promise, late, counts, None if closest is None else _witness(closest))
 
 
-def _witness(closest: tuple[int, str, int, str, str, int]) -> dict[str, Any]:
+def _witness(closest: _Closest) -> dict[str, Any]:
     _, name, position, cause, effect, before = closest
     return {
         "cause": cause,
@@ -87,8 +100,8 @@ def _witness(closest: tuple[int, str, int, str, str, int]) -> dict[str, Any]:
 class _Relation:
     """The causes among some events, as the highest number of each publisher in an event's past."""
 
-    def __init__(self, history: History, events: Iterable[EventRow]) -> None:
-        self._history = history
+    def __init__(self, events: list[EventRow], deliveries: _Deliveries) -> None:
+        self._deliveries = deliveries
         self._events = {row.event: row for row in sorted(events, key=_number)}
         # The past of an event is its base and what its publisher published before it. Bases are
         # shared by events between which the publisher delivered nothing.
@@ -96,9 +109,10 @@ class _Relation:
         self._before: dict[str, int] = {}
         self._fill()
 
-    def in_order(self, subscriber: str) -> list[DeliveryRow]:
-        rows = self._history.by_subscriber[subscriber]
-        return [row for row in rows if row.in_order and row.event in self._events]
+    def in_order(self) -> Iterator[list[DeliveryRow]]:
+        """Each subscriber's deliveries in order, by position."""
+        for rows in self._deliveries.values():
+            yield [row for row in rows if row.in_order]
 
     def late(self, rows: list[DeliveryRow]) -> Iterator[int]:
         """The places in `rows` of causes that come after an effect of theirs."""
@@ -114,9 +128,7 @@ class _Relation:
                 merged[event.publisher] = base
             _raise_one(past, event.publisher, self._before[event.event])
 
-    def explain(
-        self, rows: list[DeliveryRow], at: int
-    ) -> tuple[int, str, int, str, str, int]:
+    def explain(self, rows: list[DeliveryRow], at: int) -> _Closest:
         """The late delivery with the nearest effect before it; sorts by distance."""
         late = rows[at]
         cause = self._events[late.event]
@@ -182,8 +194,7 @@ class _Relation:
         walks: dict[str, _Walk] = {}
         for event in self._events.values():
             if event.publisher not in walks:
-                rows = self._history.by_subscriber.get(event.publisher, [])
-                walks[event.publisher] = _Walk([r for r in rows if r.event in self._events])
+                walks[event.publisher] = _Walk(self._deliveries.get(event.publisher, []))
             fresh = walks[event.publisher].upto(event)
             if fresh:
                 found[event.event] = fresh

@@ -48,6 +48,7 @@ class History:
         self.accepted_known = accepted_known
         self.bare = bare
         self.source = source
+        self._attributes: dict[str, dict[str, Any]] = {}
         self._validate()
 
     @classmethod
@@ -108,7 +109,11 @@ class History:
 
     def attributes(self, event: EventRow) -> Mapping[str, Any]:
         """The attributes of an event, read from their JSON text."""
-        return json_object(event.attributes, f"attributes of {event.event}", self.source)
+        found = self._attributes.get(event.event)
+        if found is None:
+            found = json_object(event.attributes, f"attributes of {event.event}", self.source)
+            self._attributes[event.event] = found
+        return found
 
     def _validate(self) -> None:
         places: set[tuple[str, int]] = set()

@@ -87,9 +87,7 @@ def _precedes(state: State, delivery: DeliveryRow) -> bool:
     return state.at < delivery.delivered_at
 
 
-def holdings_of(
-    rows: Iterable[SubscriptionRow], source: str
-) -> dict[tuple[str, str], Holding]:
+def holdings_of(rows: Iterable[SubscriptionRow], source: str) -> dict[tuple[str, str], Holding]:
     """Replay the subscription rows."""
     held: dict[str, dict[str, Holding]] = {}
     for row in sorted(rows, key=lambda row: (row.at, row.after or 0)):

@@ -7,6 +7,7 @@ import sys
 import typer
 
 from inorder.cli.audit import audit
+from inorder.cli.explore import explore
 from inorder.cli.run import run
 from inorder.cli.simulate import simulate
 from inorder.errors import InorderError
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(simulate)
 app.command()(audit)
+app.command()(explore)
 
 
 def main() -> None:

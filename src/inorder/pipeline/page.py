@@ -14,15 +14,17 @@ from msgspec import Struct
 
 from inorder.check.verdict import Verdict
 from inorder.pipeline.page_chart import histogram_figure
-from inorder.pipeline.page_sentences import KEPT_MEANS, Headline, headline, witness_sentence
+from inorder.pipeline.page_headline import KEPT_MEANS, Headline, headline
 from inorder.pipeline.page_svg import LEGEND, picture_figure
-from inorder.pipeline.page_words import label, name, number, plural, prose, text, value
+from inorder.pipeline.page_witness import witness_sentence
+from inorder.pipeline.page_words import label, name, number, plural, prose, shorten, text, value
 
 # A reader studies a handful of pictures; the audit may find hundreds.
 PICTURES_MAX = 5
 # A scenario describes itself in a few lines; beyond this the page stops being about the audit.
 ABOUT_MAX = 40
 
+UNTITLED = "Audit of an unnamed run"
 LATENCY_ORDER = ("network", "hold", "end to end")
 MARKS = {"kept": "✓", "broken": "✗", "not judged": "–"}
 
@@ -89,7 +91,7 @@ def render(data: ReportData) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{text(data.title)}: {text(says.words)}</title>\n"
+        f"<title>{text(shorten(data.title or UNTITLED, 120))}: {text(says.words)}</title>\n"
         f"<style>\n{style}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
@@ -99,7 +101,8 @@ def _header(data: ReportData, says: Headline) -> str:
     if data.verdict and data.verdict not in MARKS:
         recorded = f' <span class="recorded">Recorded verdict: {text(data.verdict)}.</span>'
     return (
-        f'<header>\n<p class="eyebrow">inorder audit</p>\n<h1>{name(data.title, 120)}</h1>\n'
+        '<header>\n<p class="eyebrow">inorder audit</p>\n'
+        f"<h1>{name(data.title or UNTITLED, 120)}</h1>\n"
         f'<div class="banner {says.tone}">\n'
         f'<p class="verdict"><span class="glyph" aria-hidden="true">{says.glyph}</span>'
         f"<span>{text(says.words)}</span></p>\n"
@@ -142,14 +145,15 @@ def _promise_row(promise: str, verdict: Verdict, related: bool) -> str:
         for key, count in verdict.counts.items()
     )
     if not verdict.judged:
-        looked = f"not judged because {prose(verdict.why or 'the log lacks what it needs')}"
+        why = verdict.why or "the log lacks what it needs"
+        looked = f"because {'it ' if why.startswith('needs ') else ''}{prose(why)}"
     return (
         f'<tr class="{"related" if related else "promise"}">'
         f'<th scope="row">{tie}{name(label(promise), 40)}{gloss}</th>'
-        f'<td class="state {state.replace(" ", "-")}" data-label="Verdict">'
+        f'<td class="state {state.replace(" ", "-")}">'
         f'<span aria-hidden="true">{MARKS[state]}</span> {state}</td>'
-        f'<td class="count" data-label="Violations">{violations}</td>'
-        f'<td class="looked" data-label="Looked at">{looked or "–"}</td></tr>'
+        f'<td class="count{"" if verdict.judged else " blank"}">{violations}</td>'
+        f'<td class="looked">{looked or "–"}</td></tr>'
     )
 
 
@@ -212,7 +216,7 @@ def _latency(latency: dict[str, Histogram]) -> str:
     )
     lead = (
         '<p class="lead">Median and p99 are estimated from the bins, as if the samples of a bin '
-        "lay evenly in it. Each bar is one bin.</p>\n"
+        "lay evenly in it. Bars are equally wide even where the bins are not.</p>\n"
     )
     return _section("latency", "Latency", f'{lead}<div class="charts">\n{figures}\n</div>')
 
@@ -224,7 +228,7 @@ def _footer(data: ReportData) -> str:
         ("Verdict", text(data.verdict or "none recorded")),
     ]
     about = list(data.about.items())
-    pairs += [(name(label(key), 40), value(what, 160)) for key, what in about[:ABOUT_MAX]]
+    pairs += [(name(_capital(label(key)), 40), value(what, 160)) for key, what in about[:ABOUT_MAX]]
     if len(about) > ABOUT_MAX:
         pairs.append(("More", f"{number(len(about) - ABOUT_MAX)} further entries not shown"))
     items = "\n".join(f"<div><dt>{key}</dt><dd>{what}</dd></div>" for key, what in pairs)
@@ -236,6 +240,10 @@ def _section(key: str, title: str, body: str) -> str:
         f'<section aria-labelledby="{key}-title">\n<h2 id="{key}-title">{title}</h2>\n'
         f"{body}\n</section>"
     )
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _state(verdict: Verdict) -> str:

@@ -58,7 +58,7 @@ def histogram_figure(key: str, edges: list[float], counts: list[int], at: int) -
     ]
     said = [(word, _say(spot[0], edges), spot[1]) for word, spot in found if spot]
     caption = ", ".join(f"{word} ≈ {amount}" for word, amount, _ in said)
-    samples = f"{plural(sum(counts), 'sample')}; the tallest bar holds {number(max(counts))}"
+    samples = f"{plural(sum(counts), 'sample')}, tallest bar {number(max(counts))}"
     stems = [(word, place) for word, _, place in said]
     svg = _svg(at, f"{title}: {caption}", edges, counts, stems)
     return (

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from inorder.pipeline.page import Mark
 
 # More than this on one picture is a grey smear; crossing marks and their lanes stay.
-LANES_MAX = 16
-MARKS_MAX = 240
+LANES_MAX = 12
+MARKS_MAX = 120
 
 TICKS = 6
 CHAR = 6.7
@@ -120,7 +120,12 @@ def timed(marks: list[Mark]) -> list[Mark]:
     return sorted((m for m in marks if isfinite(m.at)), key=lambda mark: mark.at)
 
 
-def fewest(marks: list[Mark]) -> list[Mark]:
-    """At most `MARKS_MAX`, crossing ones first, then the earliest; by time again."""
-    chosen = sorted(marks, key=lambda mark: not mark.crossing)[:MARKS_MAX]
-    return sorted(chosen, key=lambda mark: mark.at)
+def fewest(marks: list[Mark], news: list[float]) -> list[Mark]:
+    """At most `MARKS_MAX`: what crosses, then what is nearest in time to it; by time again."""
+    low, high = min(news, default=0.0), max(news, default=0.0)
+
+    def rank(mark: Mark) -> tuple[bool, float]:
+        away = max(low - mark.at, mark.at - high, 0.0) if news else mark.at
+        return not mark.crossing, away
+
+    return sorted(sorted(marks, key=rank)[:MARKS_MAX], key=lambda mark: mark.at)

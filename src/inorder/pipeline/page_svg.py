@@ -19,6 +19,8 @@ LEFT, RIGHT, RIGHT_WITH_ORDER = 132, 24, 186
 LANE, GROUP, TOP, BOTTOM = 58, 30, 46, 48
 
 ID_LONGEST = 14
+# Beyond this many marks the other lines fade, and of their deliveries only tooltips speak.
+DENSE = 48
 # Crossing events are told apart by their dashes; the fourth starts again.
 DASHES = ("", "9 4", "2 4", "12 4 2 4")
 
@@ -84,12 +86,14 @@ class _Drawing:
         pubs, got = timed(picture.publications), timed(picture.deliveries)
         self._publishers, self._subscribers, self._lanes_left = lanes_of(picture.lanes, pubs, got)
         kept = {*self._publishers, *self._subscribers}
-        self._got = fewest([mark for mark in got if mark.lane in kept])
-        self._pubs = fewest([mark for mark in pubs if mark.lane in kept])
+        news = [mark.at for mark in got if mark.crossing]
+        self._got = fewest([mark for mark in got if mark.lane in kept], news)
+        self._pubs = fewest([mark for mark in pubs if mark.lane in kept], news)
         everything = len(picture.publications) + len(picture.deliveries)
         self._marks_left = everything - len(self._pubs) - len(self._got)
         crossing = [mark.event for mark in self._got if mark.crossing]
         self._dash = {event: DASHES[n % 4] for n, event in enumerate(dict.fromkeys(crossing))}
+        self._dense = len(self._pubs) + len(self._got) > DENSE
         right = RIGHT_WITH_ORDER if crossing else RIGHT
         self._axis = Axis([m.at for m in self.marks()], LEFT + 12, WIDTH - right - 12)
         self._right = WIDTH - right
@@ -107,7 +111,8 @@ class _Drawing:
     def svg(self) -> str:
         key, floor = f"picture{self._at}", max(self._y.values()) + 40
         parts = [
-            f'<svg class="spacetime" role="img" aria-labelledby="{key}-title" '
+            f'<svg class="spacetime{" dense" if self._dense else ""}" role="img" '
+            f'aria-labelledby="{key}-title" '
             f'aria-describedby="{key}-desc" viewBox="0 0 {WIDTH} {floor + BOTTOM - 8:.0f}" '
             'xmlns="http://www.w3.org/2000/svg">',
             f'<title id="{key}-title">{text(self._picture.caption or "A violation")}</title>',
@@ -173,6 +178,8 @@ class _Drawing:
             x, y = self._axis.x(mark.at), self._y[mark.lane]
             shape = _shape(kind, x, y, not mark.in_order, mark.crossing)
             shapes.append(f"<g><title>{text(self._tell(kind, mark))}</title>{shape}</g>")
+            if self._dense and kind == "got" and not mark.crossing:
+                continue
             up = kind == "pub"
             spot = labels.place(f"{mark.lane}\n{kind}", x, min(len(mark.event), ID_LONGEST))
             if spot:

@@ -72,6 +72,9 @@ def value(raw: object, longest: int) -> str:
         return name(raw, longest)
     if isinstance(raw, list | tuple) and all(isinstance(item, str | int | float) for item in raw):
         return name(", ".join(str(item) for item in raw) or "none", longest)
+    if isinstance(raw, dict) and all(isinstance(item, str | int | float) for item in raw.values()):
+        said = "; ".join(f"{label(key)} {item}" for key, item in raw.items())
+        return name(said or "none", longest)
     return name(json.dumps(raw, ensure_ascii=False, default=str), longest)
 
 

@@ -173,6 +173,8 @@ def _end(world: World, fault: Partition | Pause | Weather) -> None:
 def _cuts(world: World, fault: Partition) -> list[tuple[frozenset[str], frozenset[str]]]:
     one = frozenset(fault.nodes)
     other = frozenset(world.nodes) - one
+    if world.network.ways:
+        one, other = world.network.ways.sides(fault.nodes)
     return [(one, other)] if fault.one_way else [(one, other), (other, one)]
 
 

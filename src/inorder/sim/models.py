@@ -20,6 +20,7 @@ from __future__ import annotations
 from random import Random
 
 from inorder.sim.laws import Law, Normal
+from inorder.sim.network import Model
 
 FAST = Normal(mean=0.021, std=0.01085)
 SLOW = Normal(mean=0.240, std=0.12927)
@@ -68,8 +69,10 @@ class Wan:
         self._class = _PerPair(f"{seed}/wan")
 
     def arrival(self, source: str, target: str, size: int, now: float, rng: Random) -> float:
-        fast = self._class.uniform(source, target) < FAST_SHARE
-        return now + (FAST if fast else SLOW).draw(rng)
+        return now + (FAST if self.fast(source, target) else SLOW).draw(rng)
+
+    def fast(self, one: str, other: str) -> bool:
+        return self._class.uniform(one, other) < FAST_SHARE
 
 
 class Packet:
@@ -110,3 +113,26 @@ class Biased:
             mean = self._mean_s * (1.0 / speeds + 1.0 / slowness) / 2.0
             self._link_mean[(source, target)] = mean
         return now + rng.expovariate(1.0) * mean
+
+
+Delays = dict[tuple[str, str, float], float]
+
+
+class Remembered:
+    """Another model's arrivals by link and time of sending, so that a run with less in it can be
+    told again with the delays it had."""
+
+    def __init__(self, model: Model, delays: Delays, record: bool) -> None:
+        self.sized = model.sized
+        self._model = model
+        self._delays = delays
+        self._record = record
+
+    def arrival(self, source: str, target: str, size: int, now: float, rng: Random) -> float:
+        link = (source, target, now)
+        arrival = self._delays.get(link)
+        if arrival is None:
+            arrival = self._model.arrival(source, target, size, now, rng)
+            if self._record:
+                self._delays[link] = arrival
+        return arrival

@@ -7,7 +7,7 @@ so removing a node from a run does not change what the others draw.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, Protocol
 
@@ -50,9 +50,26 @@ class Weather:
 
 HandOver = Callable[[str, str, Any, int, float, bool], None]
 
+# Who sends to whom, what, how large, since when: a `HandOver` but for whether it arrives.
+Parcel = tuple[str, str, Any, int, float]
+
+
+class Ways(Protocol):
+    """How messages travel when there is no link between any two nodes: see sim/overlay.py."""
+
+    def send(self, parcel: Parcel) -> None: ...
+
+    def diffuse(self, topic: str, parcel: Parcel) -> None: ...
+
+    def join(self, node: str, topic: str) -> None: ...
+
+    def leave(self, node: str, topic: str) -> None: ...
+
+    def sides(self, nodes: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]: ...
+
 
 class Network:
-    """Moves messages between nodes, one copy per destination."""
+    """Moves messages between nodes, one copy per destination: directly, or on given `ways`."""
 
     def __init__(
         self,
@@ -67,6 +84,7 @@ class Network:
     ) -> None:
         self.weather = Weather()
         self.members: dict[str, dict[str, None]] = {}
+        self.ways: Ways | None = None
         self._agenda = agenda
         self._model = model
         self._seed = seed
@@ -79,20 +97,54 @@ class Network:
 
     def send(self, source: str, target: str, message: Any) -> None:
         size = wire.size(message) if self._measure else 0
-        self._send(source, target, message, size)
+        if self.ways:
+            self.ways.send((source, target, message, size, self._agenda.now))
+        else:
+            self._send(source, target, message, size)
 
     def diffuse(self, source: str, topic: str, message: Any) -> None:
         members = self.members.get(topic)
         if members:
             size = wire.size(message) if self._measure else 0
+            if self.ways:
+                self.ways.diffuse(topic, (source, "", message, size, self._agenda.now))
+                return
             for target in members:
                 self._send(source, target, message, size)
 
     def join(self, node: str, topic: str) -> None:
         self.members.setdefault(topic, {})[node] = None
+        if self.ways:
+            self.ways.join(node, topic)
 
     def leave(self, node: str, topic: str) -> None:
         self.members.get(topic, {}).pop(node, None)
+        if self.ways:
+            self.ways.leave(node, topic)
+
+    # For those who carry a message over several links.
+
+    def hop(
+        self, source: str, target: str, size: int, then: Callable[..., None], *args: Any
+    ) -> bool:
+        """One link: `then(*args)` on arrival; returns whether it will arrive at all."""
+        rng = self._rngs.get(source) or self.rng(source)
+        arrival = self._arrival(source, target, size, rng)
+        if not self.weather.fair and source != target:
+            arrival = self._through_weather(source, target, arrival, rng, then, args)
+        elif self._fifo:
+            arrival = self._behind_earlier(source, target, arrival)
+        if arrival < 0.0:
+            return False
+        self._agenda.at(arrival, then, *args)
+        return True
+
+    def arrive(self, parcel: Parcel) -> None:
+        """Hand it over, behind whatever the sender is in the middle of."""
+        self._agenda.at(self._agenda.now, self._hand_over, *parcel, True)
+
+    def lose(self, parcel: Parcel) -> None:
+        self._hand_over(*parcel, False)
 
     def rng(self, source: str) -> Random:
         """The random stream of one sender; a string seed gives the same stream everywhere."""
@@ -102,18 +154,9 @@ class Network:
         return rng
 
     def _send(self, source: str, target: str, message: Any, size: int) -> None:
-        rng = self._rngs.get(source) or self.rng(source)
-        arrival = self._arrival(source, target, size, rng)
-        weather = self.weather
-        if not weather.fair and source != target:
-            arrival = self._through_weather(source, target, message, size, arrival, rng)
-        elif self._fifo:
-            arrival = self._behind_earlier(source, target, arrival)
-        now = self._agenda.now
-        if arrival >= 0.0:
-            self._agenda.at(arrival, self._hand_over, source, target, message, size, now, True)
-        else:
-            self._hand_over(source, target, message, size, now, False)
+        parcel = (source, target, message, size, self._agenda.now)
+        if not self.hop(source, target, size, self._hand_over, *parcel, True):
+            self._hand_over(*parcel, False)
 
     def _arrival(self, source: str, target: str, size: int, rng: Random) -> float:
         hosts = self._hosts
@@ -133,7 +176,13 @@ class Network:
         return arrival
 
     def _through_weather(
-        self, source: str, target: str, message: Any, size: int, arrival: float, rng: Random
+        self,
+        source: str,
+        target: str,
+        arrival: float,
+        rng: Random,
+        then: Callable[..., None],
+        args: tuple[Any, ...],
     ) -> float:
         """The arrival in bad weather, or -1 for a message that never arrives."""
         weather = self.weather
@@ -143,9 +192,7 @@ class Network:
             return -1.0
         if doubled < weather.duplicate:
             again = arrival + extra * (arrival - self._agenda.now)
-            self._agenda.at(
-                again, self._hand_over, source, target, message, size, self._agenda.now, True
-            )
+            self._agenda.at(again, then, *args)
         if late < weather.reorder:
             return arrival + extra * 2.0 * weather.reorder_mean_s
         return self._behind_earlier(source, target, arrival) if self._fifo else arrival

@@ -29,6 +29,11 @@ class NetworkTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """`[network]`: see sim/models.py for what the models do."""
 
     model: Literal["ideal", "delay", "wan", "packet", "biased"] = "ideal"
+    # direct: a link between any two hosts. scribe: Pastry routes and SCRIBE trees (sim/overlay.py),
+    # each topic's manager on the host that is the root of its tree.
+    overlay: Literal["direct", "scribe"] = "direct"
+    # Pastry prefers near hosts where it has a choice: fast pairs, if the model is wan.
+    near: bool = True
     fifo: bool = True
     # Hosts the roles are spread over; by default every role has its own.
     nodes: int | None = None

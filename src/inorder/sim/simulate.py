@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from random import Random
+from typing import Any
 
 from msgspec import Struct
 
 from inorder.machine import Machine
 from inorder.sim import faults, models
 from inorder.sim.network import Model
+from inorder.sim.overlay import Overlay
+from inorder.sim.pastry import Pastry, id_of
 from inorder.sim.scenario import Scenario
 from inorder.sim.workload import Story, Workload, node_names, tell
 from inorder.sim.world import Recorder, World
+from inorder.trace import Format, TraceWriter
 
 # A run reports its progress this often.
 PROGRESS_STEPS = 200
@@ -26,8 +32,17 @@ class Outcome(Struct, frozen=True):
     virtual_s: float
     published: int
     missed: int
+    delivered: int
     faults: tuple[faults.Fault, ...]
     marks: dict[str, int]
+
+    def describe(self) -> list[str]:
+        """For people; the faults first, as they are half of the reproduction."""
+        lines = [f"fault    {faults.describe(fault)}" for fault in self.faults]
+        lines.append(f"events   {self.published} published, {self.missed} not (publisher down)")
+        lines.append(f"reached  {self.delivered} deliveries in {self.virtual_s:.1f} virtual s")
+        lines += [f"mark     {mark}: {count}" for mark, count in self.marks.items()]
+        return lines
 
 
 def simulate(
@@ -41,7 +56,7 @@ def simulate(
 ) -> Outcome:
     """Run a scenario; `story` replaces the one the seed would tell."""
     story = story or tell(scenario, seed)
-    world = build(scenario, seed, trace, write_behind=write_behind)
+    world = build(scenario, seed, trace, story=story, write_behind=write_behind)
     workload = Workload(world, scenario, seed, story)
     world.application = workload
     if story.faults:
@@ -62,28 +77,57 @@ def simulate(
         world.agenda.now,
         workload.published,
         workload.missed,
+        sum(node.position for node in world.nodes.values()),
         tuple(story.faults),
         dict(sorted(world.marks.items())),
     )
 
 
-def build(scenario: Scenario, seed: int, trace: Recorder, *, write_behind: bool = False) -> World:
+def simulate_to_folder(
+    scenario: Scenario,
+    seed: int,
+    folder: str | os.PathLike[str],
+    *,
+    format: Format = "parquet",
+    progress: Callable[[float], None] | None = None,
+) -> Outcome:
+    """Run a scenario and write its trace; the folder is complete only when this returns."""
+    about: dict[str, Any] = {"seed": seed, "title": scenario.title, "order": scenario.order}
+    with TraceWriter(folder, format, about=about) as trace:
+        return simulate(scenario, seed, trace, progress=progress)
+
+
+def build(
+    scenario: Scenario,
+    seed: int,
+    trace: Recorder,
+    *,
+    story: Story | None = None,
+    write_behind: bool = False,
+) -> World:
     """The world of a scenario with its nodes in place and nothing happening yet."""
     network = scenario.network
     options = scenario.options
     services = scenario.guarantee.services(scenario.topic_names, options)
     clients = node_names(scenario)
+    homes = _place([*clients, *services], network.nodes, seed)
+    model = _model(scenario, seed, story)
+    pastry = _pastry(scenario, seed) if network.overlay == "scribe" else None
+    if pastry:
+        homes |= _at_roots(pastry, services, scenario.topic_names)
     world = World(
-        _model(scenario, seed),
-        f"{seed}/network",
+        model,
+        f"{seed}/network/{story.luck if story else 0}",
         trace,
         fifo=network.fifo,
-        hosts=_place([*clients, *services], network.nodes, seed),
+        hosts=homes,
         record_messages=scenario.messages,
         join_s=network.join,
         sync_s=network.sync,
         write_behind=write_behind,
     )
+    if pastry:
+        world.network.ways = Overlay(world.network, pastry, homes)
     for name in services:
         world.add(name, partial(_service, scenario, name))
     for name in clients:
@@ -95,7 +139,14 @@ def _service(scenario: Scenario, name: str) -> Machine:
     return scenario.guarantee.services(scenario.topic_names, scenario.options)[name]
 
 
-def _model(scenario: Scenario, seed: int) -> Model:
+def _model(scenario: Scenario, seed: int, story: Story | None) -> Model:
+    model = _plain_model(scenario, seed)
+    if story is None or story.delays is None:
+        return model
+    return models.Remembered(model, story.delays, record=not story.delays)
+
+
+def _plain_model(scenario: Scenario, seed: int) -> Model:
     network = scenario.network
     if network.model == "delay":
         return models.Delay(network.delay)
@@ -117,3 +168,26 @@ def _place(names: list[str], hosts: int | None, seed: int) -> dict[str, str]:
     while len(places) < len(names):
         places.extend(rng.sample(range(hosts), hosts))
     return {name: f"host{place}" for name, place in zip(names, places, strict=False)}
+
+
+def _pastry(scenario: Scenario, seed: int) -> Pastry:
+    """An overlay of all hosts; without a number of hosts, the clients themselves are it."""
+    network = scenario.network
+    count = network.nodes
+    hosts = [f"host{place}" for place in range(count)] if count else node_names(scenario)
+    model = _plain_model(scenario, seed)
+    near = model.fast if network.near and isinstance(model, models.Wan) else None
+    return Pastry(hosts, near)
+
+
+def _at_roots(pastry: Pastry, services: Iterable[str], topics: Sequence[str]) -> dict[str, str]:
+    """A topic's manager lives on the root of its tree, so that diffusing costs no hop upwards.
+
+    A service is the manager of the topic its name ends with; any other lives at the root of its own
+    name, as if that were a topic.
+    """
+    ends = {service: re.split(r"[/:]", service)[-1] for service in services}
+    return {
+        service: pastry.root(id_of(end if end in topics else service))
+        for service, end in ends.items()
+    }

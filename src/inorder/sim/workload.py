@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from inorder.event import Event, Scalar
 from inorder.sim import faults, topics
+from inorder.sim.models import Delays
 from inorder.sim.scenario import Choice, Scenario, SubscribersTable, Uniform
 from inorder.sim.world import World
 
@@ -37,11 +38,17 @@ class Operation(Struct, frozen=True, gc=False):
 
 
 class Story(Struct, frozen=True):
-    """Everything that will be done and will go wrong, before anybody reacts."""
+    """Everything that will be done and will go wrong, before anybody reacts.
+
+    `luck` picks among the random streams of the network: the same deeds, other delays. `delays`
+    are those of an earlier telling, to be used where they fit, or empty, to be filled.
+    """
 
     publications: Mapping[str, Iterable[Publication]]
     operations: Sequence[Operation]
     faults: Sequence[faults.Fault]
+    luck: int = 0
+    delays: Delays | None = None
 
 
 def publisher_names(scenario: Scenario) -> list[str]:

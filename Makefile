@@ -1,0 +1,46 @@
+# Two commands are enough: `make run` shows the system at work, `make test` proves it.
+# Both install what is missing first.
+
+SHELL := /bin/bash
+PY := .venv/bin/python
+PYTEST_ARGS ?=
+SCHEDULES ?= 20000
+EXPLORE ?= examples/explore.toml
+
+.PHONY: help setup run test lint types format bench explore docs wheel clean
+
+help: ## list the commands
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+setup:
+	@bash scripts/setup.sh
+
+run: setup ## the main job: a simulated market, audited on Spark, with a report
+	@.venv/bin/inorder run examples/market.toml
+
+test: setup ## every test (about ten minutes on two cores)
+	@$(PY) -m pytest $(PYTEST_ARGS)
+
+lint: setup ## style
+	@.venv/bin/ruff check . && .venv/bin/ruff format --check .
+
+types: setup ## types
+	@.venv/bin/mypy
+
+format: setup ## write the style
+	@.venv/bin/ruff check --fix . && .venv/bin/ruff format .
+
+bench: setup ## speed, as ratios side by side in one run
+	@$(PY) -m benches
+
+explore: setup ## random schedules with faults: SCHEDULES=20000 EXPLORE=FILE.toml
+	@.venv/bin/inorder explore $(EXPLORE) --schedules $(SCHEDULES)
+
+docs: setup ## run every example of the docs
+	@$(PY) -m pytest tests/docs $(PYTEST_ARGS)
+
+wheel: setup ## build the wheel into dist/
+	@.tools/uv/bin/uv build --quiet --wheel && ls dist/*.whl
+
+clean: ## remove what was built and run, keep the environment
+	@rm -rf out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse

@@ -1,0 +1,1 @@
+"""The papers' figures and tables, run again. One package a paper: `python -m experiments.total`."""

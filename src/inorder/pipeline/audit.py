@@ -1,0 +1,204 @@
+"""Judging a trace or a foreign delivery log on Spark: the promises of `check`, at any length.
+
+Every promise is judged by its own file. What a log's columns do not allow is said, not guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from inorder.check.holding import holdings_of
+from inorder.check.verdict import Verdict, not_judged
+from inorder.errors import UnknownName
+from inorder.pipeline import bounds, causal, fifo, published, reliable
+from inorder.pipeline import filter as filter_
+from inorder.pipeline.coded import Collision, Log
+from inorder.pipeline.matching import Matching
+from inorder.pipeline.published import Published
+from inorder.pipeline.tables import Tables, open_tables
+from inorder.pipeline.total import Order
+from inorder.pipeline.unique import Repeats, repeated
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PROMISES = ("total", "causal", "fifo", "unique", "reliable", "filter")
+
+EXIT_CODES = {"kept": 0, "broken": 1, "incomplete": 2}
+
+# Two names share a 64-bit code about once in a million logs of ten million names.
+_SALTS = 4
+
+Progress = Callable[[str, float], None]
+
+
+class AuditResult(Struct):
+    """`asked` are the promises named by the caller; none means all that can be judged."""
+
+    verdict: str
+    rows: int
+    promises: dict[str, Verdict]
+    source: str = ""
+    complete: bool = True
+    asked: list[str] = []
+    about: dict[str, Any] = {}
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.verdict]
+
+    def to_json(self) -> dict[str, Any]:
+        """The contract of `inorder audit --json` (docs/audit.md)."""
+        promises = {name: _plain(verdict) for name, verdict in self.promises.items()}
+        return {"verdict": self.verdict, "rows": self.rows, "promises": promises}
+
+
+def audit(
+    spark: SparkSession,
+    path: str,
+    columns: Mapping[str, str] | None = None,
+    promises: Iterable[str] | None = None,
+    progress: Progress | None = None,
+) -> AuditResult:
+    """Judge the trace or delivery log at `path`; `columns` maps our names to theirs."""
+    asked = list(dict.fromkeys(promises or ()))
+    for name in asked:
+        if name not in PROMISES:
+            raise UnknownName("promise", name, list(PROMISES))
+    wanted = [name for name in PROMISES if not asked or name in asked]
+    progress = progress or (lambda what, share: None)
+    progress("opening", 0.0)
+    tables = open_tables(spark, str(path), columns)
+    try:
+        verdicts = _judge_with_salts(spark, tables, wanted, progress)
+    finally:
+        tables.close()
+    return AuditResult(
+        overall(verdicts, asked, tables.complete),
+        tables.deliveries.rows,
+        verdicts,
+        source=tables.path,
+        complete=tables.complete,
+        asked=asked,
+        about={name: value for name, value in tables.summary.items() if name != "rows"},
+    )
+
+
+def overall(verdicts: Mapping[str, Verdict], asked: Iterable[str], complete: bool) -> str:
+    """One word for all promises; filter, when nobody filters, is no reason for "incomplete"."""
+    judged = [verdict for verdict in verdicts.values() if verdict.judged]
+    if any(not verdict.kept for verdict in judged):
+        return "broken"
+    if not judged or not complete or any(not verdicts[name].judged for name in asked):
+        return "incomplete"
+    return "kept"
+
+
+def _judge_with_salts(
+    spark: SparkSession, tables: Tables, wanted: list[str], progress: Progress
+) -> dict[str, Verdict]:
+    for salt in range(_SALTS):
+        try:
+            return _Audit(spark, tables, salt, progress).judge(wanted)
+        except Collision:
+            progress("two names share a code: reading again", 0.0)
+    raise AssertionError(f"{_SALTS} codings of {tables.path} all collide")
+
+
+class _Audit:
+    """One attempt with one coding of names."""
+
+    def __init__(self, spark: SparkSession, tables: Tables, salt: int, progress: Progress) -> None:
+        self._spark = spark
+        self._tables = tables
+        self._salt = salt
+        self._progress = progress
+        self._log = Log(tables.deliveries, salt)
+        self._published: Published | None = None
+        self._matching: Matching | None = None
+
+    def judge(self, wanted: list[str]) -> dict[str, Verdict]:
+        found: dict[str, Verdict] = {}
+        # The others refuse bad rows too, but this pass is the cheapest to meet them in.
+        found.update(self._order("total" in wanted))
+        judges = {"causal": self._causal, "fifo": self._fifo}
+        judges |= {"reliable": self._reliable, "filter": self._filter}
+        for place, (name, judge) in enumerate(judges.items(), 1):
+            if name in wanted:
+                self._progress(f"judging {name}", place / (len(judges) + 1))
+                found[name] = judge()
+        return {name: found[name] for name in wanted}
+
+    def _order(self, total: bool) -> dict[str, Verdict]:
+        """Total and unique in one pass."""
+        self._progress("judging total and unique" if total else "judging unique", 0.0)
+        slices = -(-self._tables.deliveries.rows // bounds.SLICE_ROWS_MAX)
+        order, repeats = Order(slices), Repeats()
+        for rows in self._log.slices():
+            mask = repeated(rows)
+            repeats.add(rows, mask)
+            if total:
+                order.add(rows, mask)
+        found = {"unique": repeats.verdict(self._log)}
+        if total:
+            found["total"] = order.verdict(self._spark, self._log)
+        return found
+
+    def _fifo(self) -> Verdict:
+        return fifo.check(self._log)
+
+    def _causal(self) -> Verdict:
+        why = published.missing(self._tables.events, causal.COLUMNS)
+        return not_judged("causal", why) if why else causal.check(self._log, self._events())
+
+    def _reliable(self) -> Verdict:
+        if why := self._without_subscriptions(reliable.COLUMNS):
+            return not_judged("reliable", why)
+        if not self._tables.complete:
+            return not_judged("reliable", "the trace is not complete: its end may be missing")
+        holdings = holdings_of(self._tables.subscriptions or (), self._tables.path)
+        return reliable.check(self._log, self._events(), holdings, self._matches())
+
+    def _filter(self) -> Verdict:
+        if why := self._without_subscriptions(filter_.COLUMNS):
+            return not_judged("filter", why)
+        if all(row.where is None for row in self._tables.subscriptions or ()):
+            return not_judged("filter", "no subscription is filtered")
+        if not self._tables.complete:
+            why = "the trace is not complete: a change of parameters may be missing"
+            return not_judged("filter", why)
+        if not self._tables.deliveries.has(*filter_.NEEDED):
+            return not_judged("filter", "needs topic and delivered_at of each delivery")
+        holdings = holdings_of(self._tables.subscriptions or (), self._tables.path)
+        return filter_.check(self._log, self._events(), holdings, self._matches())
+
+    def _without_subscriptions(self, columns: tuple[str, ...]) -> str:
+        if self._tables.subscriptions is None:
+            return "needs the events and the subscriptions"
+        return published.missing(self._tables.events, columns)
+
+    def _events(self) -> Published:
+        if self._published is None:
+            assert self._tables.events is not None, "`missing` was asked first"
+            self._published = Published(self._tables.events, self._salt)
+        return self._published
+
+    def _matches(self) -> Matching:
+        if self._matching is None:
+            self._matching = Matching(self._events(), self._salt)
+        return self._matching
+
+
+def _plain(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "judged": verdict.judged,
+        "kept": verdict.kept,
+        "violations": verdict.violations,
+        "witness": verdict.witness,
+        "counts": verdict.counts,
+        "why": verdict.why,
+        "also": {name: _plain(each) for name, each in verdict.also.items()},
+    }

@@ -1,0 +1,138 @@
+"""Fifo, by slice: in-order deliveries whose number is below one delivered before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from inorder.check.verdict import Verdict, judged, not_judged
+from inorder.pipeline.coded import Array, Log, Rows, code
+from inorder.pipeline.hashed import factorize, running_maximum
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+NEEDS = "needs the publisher and seq of each delivery"
+
+
+def check(log: Log) -> Verdict:
+    if not log.table.has("publisher", "seq"):
+        return not_judged("fifo", NEEDS)
+    by_topic = log.table.has("topic")
+    main, per_publisher = Late("fifo"), Late("per_publisher")
+    for rows in log.slices(_columns(log), ("subscriber", "position", "event", *_needed(log))):
+        if rows.in_order is not None:
+            rows = rows.take(np.flatnonzero(rows.in_order))
+        publisher, _ = factorize(rows.more["publisher"])
+        per_publisher.add(rows, publisher, rows.more["seq"])
+        if by_topic:
+            topic, topics = factorize(rows.more["topic"])
+            stream = publisher.astype(np.int64) * max(1, len(topics)) + topic
+            main.add(rows, stream, rows.more["seq"])
+    if not by_topic:
+        main.found, main.late, main.streams = (
+            per_publisher.found,
+            per_publisher.late,
+            per_publisher.streams,
+        )
+    verdict = main.verdict(log)
+    verdict.also["per_publisher"] = per_publisher.verdict(log)
+    return verdict
+
+
+def _needed(log: Log) -> tuple[str, ...]:
+    return ("publisher", "seq", "topic") if log.table.has("topic") else ("publisher", "seq")
+
+
+def _columns(log: Log) -> dict[str, Column]:
+    from pyspark.sql import functions as F
+
+    columns = {"publisher": code("publisher", log.salt), "seq": F.col("seq")}
+    if log.table.has("topic"):
+        columns["topic"] = code("topic", log.salt)
+    return columns
+
+
+def late_rows(rows: Rows, stream: Array, seq: Array) -> tuple[Array, int]:
+    """The rows below a number delivered before in their (subscriber, stream), and how many streams.
+
+    A running maximum per stream: linear, and nothing is sorted.
+    """
+    key = rows.subscriber.astype(np.int64) * (int(stream.max(initial=0)) + 1) + stream
+    groups, streams = factorize(key)
+    highest = running_maximum(seq, groups)
+    return np.flatnonzero(seq < highest), len(streams)
+
+
+class Late:
+    """Counts late deliveries over slices; remembers each subscriber's closest one."""
+
+    def __init__(self, promise: str) -> None:
+        self.promise = promise
+        self.late = 0
+        self.streams = 0
+        # (distance, subscriber, position, position of the later one, events, numbers)
+        self.found: list[tuple[int, int, int, int, tuple[int, int], tuple[int, int]]] = []
+
+    def add(self, rows: Rows, stream: Array, seq: Array) -> None:
+        late, streams = late_rows(rows, stream, seq)
+        self.streams += streams
+        self.late += len(late)
+        if len(late):
+            self._remember(rows, stream, seq, late)
+
+    def _remember(self, rows: Rows, stream: Array, seq: Array, late: Array) -> None:
+        """For each late row, the last row that raised its stream's number before it."""
+        key = rows.subscriber.astype(np.int64) * (int(stream.max()) + 1) + stream
+        concerned = np.flatnonzero(np.isin(key, key[late]))
+        key, numbers = key[concerned], seq[concerned]
+        highest = running_maximum(numbers, key)
+        raised = np.where(numbers >= highest, np.arange(len(key)), -1)
+        later = running_maximum(raised, key)
+        is_late = np.flatnonzero(numbers < highest)
+        before, now = concerned[later[is_late]], concerned[is_late]
+        distance = rows.position[now] - rows.position[before]
+        order = np.lexsort((rows.position[now], distance))
+        owners, firsts = np.unique(rows.subscriber[now][order], return_index=True)
+        for owner, first in zip(owners.tolist(), order[firsts].tolist(), strict=True):
+            i, j = before[first], now[first]
+            self.found.append(
+                (
+                    int(distance[first]),
+                    int(rows.subscribers[owner]),
+                    int(rows.position[j]),
+                    int(rows.position[i]),
+                    (int(rows.events[rows.event[i]]), int(rows.events[rows.event[j]])),
+                    (int(seq[i]), int(seq[j])),
+                )
+            )
+
+    def verdict(self, log: Log) -> Verdict:
+        counts = {"late": self.late, "streams": self.streams}
+        return judged(self.promise, self.late, counts, self._witness(log))
+
+    def _witness(self, log: Log) -> dict[str, Any] | None:
+        if not self.found:
+            return None
+        names = log.subscriber_names()
+        closest = min(self.found, key=lambda each: (each[0], names[each[1]], each[2]))
+        _, subscriber, position, before, events, numbers = closest
+        known = log.event_names(events)
+        return {
+            "subscriber": names[subscriber],
+            "publisher": _publisher(log, names[subscriber], position),
+            "events": [known[event] for event in events],
+            "numbers": list(numbers),
+            "positions": [before, position],
+        }
+
+
+def _publisher(log: Log, subscriber: str, position: int) -> str:
+    from pyspark.sql import functions as F
+
+    row = log.table.frame.where(
+        (F.col("subscriber") == subscriber) & (F.col("position") == position)
+    ).first()
+    assert row is not None, "a delivery that was just read"
+    return str(row["publisher"])

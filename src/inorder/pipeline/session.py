@@ -1,0 +1,145 @@
+"""A Spark session without surprises: Java checked, our own interpreter, a quiet terminal."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from inorder.errors import MissingPart, Misuse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAVA_VERSIONS = (17, 21)
+
+_LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
+
+DEFAULTS = {
+    "spark.driver.memory": "2g",
+    # Batches are streamed on to Python as they come, so the JVM never holds the whole result.
+    "spark.driver.maxResultSize": "0",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def session(
+    master: str = "local[*]", conf: Mapping[str, str] | None = None, quiet: bool = True
+) -> SparkSession:
+    """The running session, or a new one; `conf` overrides our settings."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingPart("pyspark", "spark") from None
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    check_java()
+    _use_this_interpreter()
+    builder = SparkSession.builder.appName("inorder").master(master)
+    for key, value in _settings(master, conf or {}).items():
+        builder = builder.config(key, value)
+    with _stderr_aside(quiet) as said:
+        try:
+            spark = builder.getOrCreate()
+        except Exception as error:
+            raise Misuse(f"Spark did not start on {master!r}: {_reason(said, error)}") from None
+    if quiet:
+        _silence(spark)
+    return spark
+
+
+def check_java() -> int:
+    """The version of the Java that Spark will use; a clear sentence when it will not do."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    wanted = " or ".join(map(str, JAVA_VERSIONS))
+    if not java or not Path(java).exists():
+        where = f"JAVA_HOME={home} holds none" if home else "none is on the PATH"
+        raise Misuse(f"Spark needs Java {wanted}, and {where}")
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
+        found = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    except (OSError, subprocess.TimeoutExpired):
+        found = None
+    if not found:
+        raise Misuse(f"Spark needs Java {wanted}, and {java} does not say its version")
+    version = int(found[1])
+    if version not in JAVA_VERSIONS:
+        raise Misuse(f"Spark needs Java {wanted}, and {java} is Java {version}: set JAVA_HOME")
+    return version
+
+
+def cores(spark: SparkSession) -> int:
+    """Tasks that may run at once."""
+    return max(1, spark.sparkContext.defaultParallelism)
+
+
+def _settings(master: str, conf: Mapping[str, str]) -> dict[str, str]:
+    settings = dict(DEFAULTS)
+    if master.startswith("local"):
+        # One machine: many small partitions only cost, and its name may not resolve.
+        settings["spark.sql.shuffle.partitions"] = "4"
+        settings["spark.driver.host"] = "127.0.0.1"
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
+    settings.update(conf)
+    options = settings.get("spark.driver.extraJavaOptions", "")
+    if "log4j2.configurationFile" not in options:
+        ours = f"-Dlog4j2.configurationFile=file:{_LOG_CONFIGURATION}"
+        settings["spark.driver.extraJavaOptions"] = f"{options} {ours}".strip()
+    return settings
+
+
+def _use_this_interpreter() -> None:
+    """Workers must import what we import."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+
+def _silence(spark: SparkSession) -> None:
+    spark.sparkContext.setLogLevel("FATAL")
+    # PySpark logs the Java stack trace of every failed query as a line of JSON.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+
+
+@contextmanager
+def _stderr_aside(quiet: bool) -> Iterator[IO[bytes] | None]:
+    """Give a JVM started inside a file as its standard error: it greets with several warnings."""
+    if not quiet:
+        yield None
+        return
+    with tempfile.TemporaryFile() as file:
+        sys.stderr.flush()
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            yield file
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _reason(said: IO[bytes] | None, error: Exception) -> str:
+    """The last thing the JVM said, else the first line of the error."""
+    lines: list[str] = []
+    if said is not None:
+        said.seek(0)
+        lines = said.read().decode(errors="replace").splitlines()
+    told = [line for line in lines if line.strip() and not line.startswith(("\t", "WARNING"))]
+    return (told or str(error).splitlines() or [type(error).__name__])[-1].strip()

@@ -1,0 +1,256 @@
+"""Opening what is to be judged: a trace folder of ours, or somebody else's delivery log.
+
+Whatever the format, a table comes out with the columns and types of `inorder.trace`. A value that
+does not fit its column becomes null, and the first judge that meets a null asks `Table.explain`
+for the exact sentence: good logs pay nothing for it.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+
+from inorder.errors import BadTrace, UnknownName
+from inorder.pipeline.boundary import boundary
+from inorder.pipeline.files import Files, find_files, is_remote
+from inorder.pipeline.text import read_csv, read_json
+from inorder.trace import SUMMARY_FILE, TABLES, DeliveryRow, SubscriptionRow, read_summary
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+REQUIRED = ("subscriber", "position", "event")
+
+_SCALARS = ("string", "bigint", "int", "smallint", "tinyint", "double", "float", "boolean")
+_WORDS = {int: "whole number", float: "number or time", bool: "true or false", str: "text"}
+
+
+class Table:
+    """One table: `frame` has our types, `raw` our names but what was read."""
+
+    def __init__(self, path: str, raw: DataFrame, hints: dict[str, type], rows: int) -> None:
+        self.path = path
+        self.raw = raw
+        self.rows = rows
+        self.columns = frozenset(raw.columns)
+        self._hints = hints
+        kinds = dict(raw.dtypes)
+        for name in raw.columns:
+            if hints[name] in _WORDS and not _is_scalar(kinds[name]):
+                raise BadTrace(path, f"column {name!r} holds {kinds[name]}, not single values")
+        self.frame = raw.select(
+            *(_typed(name, kinds[name], hints[name]).alias(name) for name in raw.columns)
+        )
+
+    def has(self, *names: str) -> bool:
+        return self.columns.issuperset(names)
+
+    def explain(self, names: Sequence[str]) -> None:
+        """Refuse the table if one of these columns holds nulls or values that do not fit."""
+        from pyspark.sql import functions as F
+
+        wanted = [name for name in names if name in self.columns]
+        kinds = dict(self.raw.dtypes)
+        counts = []
+        for name in wanted:
+            raw, typed = F.col(name), _typed(name, kinds[name], self._hints[name])
+            odd = raw.isNotNull() & typed.isNull()
+            counts += [F.count_if(raw.isNull()), F.count_if(odd), F.min(F.when(odd, raw))]
+        with boundary(self.path):
+            found = self.raw.agg(F.count("*"), *counts).collect()[0]
+        for place, name in enumerate(wanted):
+            nulls, odd, example = found[1 + 3 * place : 4 + 3 * place]
+            if nulls:
+                raise BadTrace(self.path, f"column {name!r} is null in {_of(nulls, found[0])}")
+            if odd:
+                what = _WORDS.get(self._hints[name], "value")
+                told = f"column {name!r} holds no {what} in {_of(odd, found[0])}"
+                raise BadTrace(self.path, f"{told} (for instance {str(example)[:40]!r})")
+
+    def explain_positions(self) -> None:
+        """Refuse the table if a subscriber has two deliveries at one position."""
+        from pyspark.sql import functions as F
+
+        with boundary(self.path):
+            taken = (self.frame.groupBy("subscriber", "position").count().where("count > 1")).agg(
+                F.sum(F.col("count") - 1), F.min(F.struct("subscriber", "position"))
+            )
+            extra, first = taken.collect()[0]
+        if extra:
+            told = f"column 'position' repeats: {extra} deliveries stand where their subscriber"
+            example = f"subscriber {first[0]!r}, position {first[1]}"
+            raise BadTrace(self.path, f"{told} already has one (for instance {example})")
+
+
+class Tables:
+    """What is to be judged. `complete` is False only for a trace of ours whose end is missing."""
+
+    def __init__(self, path: str, deliveries: Table, foreign: bool) -> None:
+        self.path = path
+        self.foreign = foreign
+        self.deliveries = deliveries
+        self.events: Table | None = None
+        self.subscriptions: list[SubscriptionRow] | None = None
+        self.summary: dict[str, Any] = {}
+        self.complete = True
+
+    def close(self) -> None:
+        """Forget what was kept of text files."""
+        for table in (self.deliveries, self.events):
+            if table is not None and table.raw.is_cached:
+                table.raw.unpersist()
+
+
+def open_tables(spark: SparkSession, path: str, columns: Mapping[str, str] | None = None) -> Tables:
+    """Open PATH; `columns` maps our column names of the deliveries to theirs."""
+    columns = dict(columns or {})
+    known = list(DeliveryRow.__struct_fields__)
+    for name in sorted(columns):
+        if name not in known:
+            raise UnknownName("column", name, known)
+    if is_remote(path) or not _is_trace(Path(path)):
+        deliveries = _open(spark, "deliveries", find_files(path), columns)
+        if not deliveries.rows:
+            raise BadTrace(path, "holds no deliveries")
+        return Tables(path, deliveries, foreign=True)
+    return _open_trace(spark, Path(path), columns)
+
+
+def _is_trace(path: Path) -> bool:
+    return path.is_dir() and any(
+        (path / name).exists() for name in (SUMMARY_FILE, "deliveries", "deliveries.jsonl")
+    )
+
+
+def _open_trace(spark: SparkSession, folder: Path, columns: dict[str, str]) -> Tables:
+    summary = read_summary(folder)
+    complete = bool(summary.get("complete", True))
+    opened: dict[str, Table] = {}
+    for name in ("deliveries", "events", "subscriptions"):
+        if place := _place(folder, name):
+            files = find_files(str(place))
+            mapping = columns if name == "deliveries" else {}
+            opened[name] = _open(spark, name, files, mapping, torn_is_fine=not complete)
+    if "deliveries" not in opened:
+        raise BadTrace(str(folder), "holds no table 'deliveries'")
+    tables = Tables(str(folder), opened["deliveries"], foreign=False)
+    tables.events = opened.get("events")
+    tables.summary = summary
+    tables.complete = complete
+    if "subscriptions" in opened:
+        tables.subscriptions = _subscription_rows(opened["subscriptions"])
+    return tables
+
+
+def _place(folder: Path, table: str) -> Path | None:
+    """Where a table of ours is, if it has anything in it."""
+    for place in (folder / f"{table}.jsonl", folder / table):
+        if place.is_dir() and any(place.glob("part-*.parquet")):
+            return place
+        if place.is_file() and (place.stat().st_size or table == "deliveries"):
+            return place
+    return None
+
+
+def _open(
+    spark: SparkSession,
+    table: str,
+    files: Files,
+    columns: dict[str, str],
+    torn_is_fine: bool = False,
+) -> Table:
+    hints = _hints(table)
+    wanted = {name: columns.get(name, name) for name in hints}
+    with boundary(files.path):
+        if files.format == "json":
+            raw = read_json(spark, files, wanted, torn_is_fine)
+        elif files.format == "csv":
+            raw = read_csv(spark, files)
+        else:
+            raw = spark.read.parquet(*files.names)
+        raw = _renamed(files, raw, wanted, set(columns), table)
+        rows = files.rows if files.rows is not None else raw.count()
+        return Table(files.path, raw, hints, rows)
+
+
+def _renamed(
+    files: Files, raw: DataFrame, wanted: dict[str, str], asked: set[str], table: str
+) -> DataFrame:
+    """Only the columns we know, under our names; complains about those that must be there."""
+    from pyspark.sql import functions as F
+
+    required = REQUIRED if table == "deliveries" else tuple(TABLES[table].__struct_fields__[:1])
+    for name in sorted({*required, *asked}):
+        if wanted[name] not in raw.columns:
+            meant = "" if wanted[name] == name else f" (asked for as {name!r})"
+            has = ", ".join(raw.columns[:20])
+            raise BadTrace(
+                files.path, f"has no column {wanted[name]!r}{meant}; its columns are {has}"
+            )
+    return raw.select(
+        *(
+            F.col("`" + theirs.replace("`", "``") + "`").alias(ours)
+            for ours, theirs in wanted.items()
+            if theirs in raw.columns
+        )
+    )
+
+
+def _hints(table: str) -> dict[str, type]:
+    """Our columns with their plain types: `int | None` is int."""
+    hints = get_type_hints(TABLES[table])
+    return {
+        name: get_args(hint)[0] if isinstance(hint, types.UnionType) else hint
+        for name, hint in hints.items()
+    }
+
+
+def _typed(name: str, kind: str, wanted: type) -> Column:
+    """The column as our type; what does not fit is null."""
+    from pyspark.sql import functions as F
+
+    column = F.col(name)
+    if wanted is str:
+        return column.cast("string")
+    if wanted is int:
+        if kind in ("double", "float") or kind.startswith("decimal"):
+            return F.when(column == F.floor(column), column.try_cast("bigint"))
+        return column if kind == "bigint" else _trimmed(column, kind).try_cast("bigint")
+    if wanted is float:
+        if kind == "string":
+            time = F.try_to_timestamp(column).cast("double")
+            return F.coalesce(F.trim(column).try_cast("double"), time)
+        return column if kind == "double" else column.cast("double")
+    if wanted is bool:
+        return column if kind == "boolean" else _trimmed(column, kind).try_cast("boolean")
+    return column
+
+
+def _trimmed(column: Column, kind: str) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.trim(column) if kind == "string" else column
+
+
+def _is_scalar(kind: str) -> bool:
+    return kind in _SCALARS or kind.startswith(("decimal", "date", "timestamp", "void"))
+
+
+def _subscription_rows(table: Table) -> list[SubscriptionRow]:
+    with boundary(table.path):
+        found = table.frame.collect()
+    rows = []
+    for row in found:
+        values = row.asDict()
+        if values.get("topics") is None or values.get("at") is None or values.get("op") is None:
+            raise BadTrace(table.path, "a subscription lacks its op, topics or time")
+        values.setdefault("where", None)
+        values["parameters"] = values.get("parameters") or "{}"
+        rows.append(SubscriptionRow(**values))
+    return rows
+
+
+def _of(count: int, rows: int) -> str:
+    return f"{count} of {rows} rows"

@@ -1,0 +1,87 @@
+"""The room where events wait, and the index that finds who may leave.
+
+Rule 1: an event waits on one thing at a time: its first unsatisfied entry. It is looked at again
+        only when that is satisfied, so an arrival costs O(entries), however many wait.
+Rule 2: the index is derived. It is not part of the state and is built anew from the events.
+Rule 3: nothing here judges; engine.py says what an event waits for.
+
+An event waits either for the clock of a topic to reach a number, or for a pending topic's walk.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from msgspec import Struct
+
+from inorder.event import Event, Stamp
+
+Key = tuple[str, int]
+
+
+class Held(Struct, gc=False):
+    """An event that waits; `stamp` has the entries of the other topics."""
+
+    epoch: int
+    stamp: Stamp
+    event: Event
+
+
+class Holding:
+    """Events by topic and number."""
+
+    def __init__(self, topics: dict[str, dict[int, Held]]) -> None:
+        self.topics = topics
+        self.size = sum(len(numbers) for numbers in topics.values())
+        # topic -> heap of (number to be reached, who waits); topic -> who waits for its walk.
+        self._clocks: dict[str, list[tuple[int, Key]]] = {}
+        self._walks: dict[str, list[Key]] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        return key[1] in self.topics.get(key[0], ())
+
+    def get(self, key: Key) -> Held | None:
+        return self.topics.get(key[0], {}).get(key[1])
+
+    def put(self, key: Key, held: Held) -> None:
+        assert key not in self
+        self.topics.setdefault(key[0], {})[key[1]] = held
+        self.size += 1
+
+    def pop(self, key: Key) -> Held:
+        numbers = self.topics[key[0]]
+        held = numbers.pop(key[1])
+        if not numbers:
+            del self.topics[key[0]]
+        self.size -= 1
+        return held
+
+    def keys(self, topic: str) -> list[Key]:
+        """The waiting events of a topic, by number."""
+        return [(topic, number) for number in sorted(self.topics.get(topic, ()))]
+
+    def all_keys(self) -> list[Key]:
+        return [key for topic in sorted(self.topics) for key in self.keys(topic)]
+
+    # The index. Who left meanwhile is still in it and is passed over by the caller.
+
+    def wait_for_clock(self, key: Key, topic: str, number: int) -> None:
+        heappush(self._clocks.setdefault(topic, []), (number, key))
+
+    def wait_for_walk(self, key: Key, topic: str) -> None:
+        self._walks.setdefault(topic, []).append(key)
+
+    def reached(self, topic: str, number: int) -> list[Key]:
+        """Who waited for the clock of a topic to come this far."""
+        heap = self._clocks.get(topic)
+        found: list[Key] = []
+        while heap and heap[0][0] <= number:
+            found.append(heappop(heap)[1])
+        if heap is not None and not heap:
+            del self._clocks[topic]
+        return found
+
+    def freed(self, topic: str) -> list[Key]:
+        """Everybody who waited for this topic in any way."""
+        parked = [key for _, key in self._clocks.pop(topic, [])]
+        return sorted(parked + self._walks.pop(topic, []))

@@ -1,0 +1,117 @@
+"""The choices of `guarantee = "total"`, and which of them go together.
+
+Only what is needed to reproduce the papers' measurements can be switched. Published rules that
+break the order are not options; they live in tests/total/published.py as negative controls.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from inorder.errors import BadScenario
+from inorder.limits import (
+    HELD_EVENTS_MAX,
+    OUTSTANDING_ROUNDS_MAX,
+    RETAINED_EVENTS_MAX,
+    WAITING_PUBLICATIONS_MAX,
+)
+
+
+class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[order]` of a scenario with `guarantee = "total"`."""
+
+    # tag: deliver at once, tagging what came too late. hold: wait, never tag.
+    mode: Literal["tag", "hold"] = "hold"
+    # tag: events waiting at most (None: none wait), and for how long (None: until room is needed).
+    # hold: events held back at most before the subscriber stops reading (None: the house limit).
+    buffer: int | None = None
+    ttl: float | None = None
+    stamp: Literal["full", "compact"] = "full"
+    path: Literal["chain", "forest", "sg"] = "chain"
+    # Common subscribers from which on two topics are sequenced; 2 is the papers' (unsafe) rule.
+    threshold: Literal[1, 2] = 1
+    diffusion: Literal["manager", "publisher"] = "manager"
+    # The ranking of topics: whether managers ask for swaps, and by which measure.
+    swaps: Literal["off", "on"] = "off"
+    metric: Literal["rate", "f"] = "rate"
+    alpha: float = 0.1
+    beta: float = 0.2
+    # rate: events a second below which a topic is not worth moving, and seconds between swaps.
+    rate_min: float = 0.1
+    swap_every: float = 1.0
+    topics_per_stage: int = 1
+    # A publisher that changes topic waits for its earlier events (order across its topics).
+    fence: bool = False
+    window: int = 64
+    batch: int = 64
+    # Events a topic manager keeps for subscribers that missed them.
+    retention: int = RETAINED_EVENTS_MAX
+    # trusted: the driver's links are reliable and in order already, and nobody crashes.
+    links: Literal["sessions", "trusted"] = "sessions"
+    resend: float = 0.5
+    repair: float = 0.5
+    heartbeat: float = 1.0
+
+    def __post_init__(self) -> None:
+        for key, value, low, high in (
+            ("buffer", self.buffer, 0, HELD_EVENTS_MAX),
+            ("ttl", self.ttl, 0.0, 1e9),
+            ("topics_per_stage", self.topics_per_stage, 1, 1_000_000),
+            ("window", self.window, 1, OUTSTANDING_ROUNDS_MAX),
+            ("batch", self.batch, 1, WAITING_PUBLICATIONS_MAX),
+            ("retention", self.retention, 0, RETAINED_EVENTS_MAX),
+            ("resend", self.resend, 1e-3, 1e3),
+            ("repair", self.repair, 1e-3, 1e3),
+            ("heartbeat", self.heartbeat, 1e-3, 1e3),
+            ("alpha", self.alpha, 1e-9, 1e9),
+            ("beta", self.beta, 0.0, 1e9),
+        ):
+            if value is not None and not low <= value <= high:
+                raise BadScenario(f"order.{key}", f"{value:g} is not between {low:g} and {high:g}")
+        self._together()
+
+    def _together(self) -> None:
+        """Combinations the specification proves, or needs to reproduce a figure."""
+        if self.mode == "hold":
+            if self.stamp != "full":
+                raise BadScenario("order.stamp", "hold needs full stamps: compact ones cannot say "
+                                  "which lower-ranked events are missing")  # fmt: skip
+            if self.path == "sg":
+                raise BadScenario("order.path", "hold needs chain or forest: on other paths "
+                                  "stamps overtake each other and wait in a circle")  # fmt: skip
+            if self.ttl is not None:
+                raise BadScenario("order.ttl", "hold waits as long as it takes; use tag")
+            if self.buffer == 0:
+                raise BadScenario("order.buffer", "hold needs room for at least one event")
+        elif self.buffered:
+            if self.stamp != "full":
+                raise BadScenario("order.stamp", "a buffer needs full stamps")
+            if self.path == "sg":
+                raise BadScenario("order.path", "a buffer needs chain or forest")
+        elif self.ttl is not None:
+            raise BadScenario("order.ttl", "says how long a buffer keeps events: set order.buffer")
+
+    @property
+    def buffered(self) -> bool:
+        """Whether events that are too early wait."""
+        return self.mode == "hold" or bool(self.buffer)
+
+    @property
+    def room(self) -> int:
+        """Events that may wait at a subscriber."""
+        if self.mode == "hold":
+            return self.buffer or HELD_EVENTS_MAX
+        return self.buffer or 0
+
+
+def promises(options: Options) -> tuple[str, ...]:
+    """The checks these options keep, as far as they are proved.
+
+    Two common subscribers as the threshold is the papers' rule, and lets two orders appear when
+    the second of them arrives (R2, S7): nothing about the order of pairs is promised then.
+    """
+    if options.threshold == 2:
+        return ("fifo", "unique", "reliable")
+    return ("total", "causal", "fifo", "unique", "reliable")

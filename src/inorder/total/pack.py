@@ -1,0 +1,19 @@
+"""States and log records as bytes. Not frames: they come from our own disk and may be large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+
+
+def pack(value: Any) -> bytes:
+    """Equal values give equal bytes, whatever the order in which dicts and sets grew."""
+    return _encoder.encode(value)
+
+
+def unpacker(kind: Any) -> Callable[[bytes], Any]:
+    return msgspec.msgpack.Decoder(kind).decode

@@ -1,0 +1,94 @@
+"""Small histories, written as one would say them.
+
+>>> history = build(
+...     publish("p:1", "t"), publish("p:2", "t"),
+...     deliver("a", "p:1 p:2"),
+... )
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from inorder.check import History
+from inorder.trace import DeliveryRow, EventRow, SubscriptionRow
+
+
+def publish(
+    event: str,
+    topic: str = "t",
+    at: float = 1.0,
+    after: int | None = 0,
+    accepted: bool = True,
+    **attributes: Any,
+) -> EventRow:
+    publisher, seq = event.split(":")
+    return EventRow(
+        event,
+        topic,
+        publisher,
+        int(seq),
+        at,
+        at + 0.5 if accepted else None,
+        after,
+        attributes=json.dumps(attributes),
+    )
+
+
+def deliver(subscriber: str, events: str) -> list[tuple[str, str]]:
+    """A subscriber's deliveries in turn; `?p:1` is one that was tagged late."""
+    return [(subscriber, event) for event in events.split()]
+
+
+def subscribe(
+    subscriber: str,
+    topics: str = "t",
+    at: float = 0.0,
+    after: int | None = 0,
+    where: str | None = None,
+    op: str = "subscribe",
+    **parameters: Any,
+) -> SubscriptionRow:
+    return SubscriptionRow(subscriber, op, topics.split(), where, json.dumps(parameters), at, after)
+
+
+def unsubscribe(
+    subscriber: str, topics: str = "t", at: float = 5.0, after: int | None = 0
+) -> SubscriptionRow:
+    return subscribe(subscriber, topics, at, after, op="unsubscribe")
+
+
+def change(
+    subscriber: str, topics: str = "t", at: float = 5.0, after: int | None = 0, **parameters: Any
+) -> SubscriptionRow:
+    return subscribe(subscriber, topics, at, after, op="set", **parameters)
+
+
+def build(*rows: Any, **flags: Any) -> History:
+    """A history; deliveries take topic and time from the event, and count their positions."""
+    events = [row for row in rows if isinstance(row, EventRow)]
+    changes = [row for row in rows if isinstance(row, SubscriptionRow)]
+    published = {row.event: row for row in events}
+    places: dict[str, int] = {}
+    deliveries = []
+    for subscriber, word in [pair for row in rows if isinstance(row, list) for pair in row]:
+        event = word.removeprefix("?")
+        row = published.get(event) or publish(event, at=0.0)
+        place = places[subscriber] = places.get(subscriber, 0) + 1
+        at = row.published_at + place / 100
+        deliveries.append(
+            DeliveryRow(
+                subscriber,
+                place,
+                event,
+                row.topic,
+                row.publisher,
+                row.seq,
+                row.published_at,
+                at,
+                at,
+                in_order=not word.startswith("?"),
+            )
+        )
+    return History(deliveries, events, changes, **flags)

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from inorder.check import BROKE, History, Verdict, judge
+
+from .build import build, change, deliver, publish, subscribe, unsubscribe
+
+
+def reliable(*rows: object, **flags: bool) -> Verdict:
+    return judge(build(*rows, **flags), ["reliable"])["reliable"]
+
+
+def integrity(*rows: object, **flags: bool) -> Verdict:
+    return reliable(*rows, **flags).also["integrity"]
+
+
+def test_an_owed_event_that_never_comes_is_lost() -> None:
+    verdict = reliable(subscribe("a"), publish("p:1"), publish("p:2"), deliver("a", "p:1"))
+    assert verdict.violations == 1, BROKE["reliable"]
+    assert verdict.counts["owed"] == 2
+    assert verdict.witness == {
+        "event": "p:2",
+        "subscriber": "a",
+        "topic": "t",
+        "published_at": 1.0,
+        "held_since": 0.0,
+    }
+
+
+def test_a_tagged_delivery_is_a_delivery() -> None:
+    assert reliable(subscribe("a"), publish("p:1"), deliver("a", "?p:1")).kept
+
+
+def test_an_event_that_was_not_accepted_is_owed_to_nobody() -> None:
+    lost = publish("p:1", accepted=False)
+    assert reliable(subscribe("a"), lost).kept
+    assert not reliable(subscribe("a"), lost, accepted_known=False).kept
+
+
+def test_an_event_published_as_the_subscription_returns_is_not_owed() -> None:
+    assert reliable(subscribe("a", at=1.0), publish("p:1", at=1.0)).kept
+    assert not reliable(subscribe("a", at=0.9), publish("p:1", at=1.0)).kept
+
+
+def test_whoever_leaves_is_owed_nothing_and_on_return_only_what_follows() -> None:
+    rows = (subscribe("a"), publish("p:1", at=1.0), unsubscribe("a", at=2.0))
+    assert reliable(*rows).kept
+    again = subscribe("a", at=3.0)
+    assert reliable(*rows, again).kept
+    assert reliable(*rows, again, publish("p:2", at=4.0)).violations == 1
+
+
+def test_a_second_subscribe_does_not_interrupt_the_first() -> None:
+    verdict = reliable(subscribe("a"), publish("p:1", at=1.0), subscribe("a", at=2.0))
+    assert verdict.violations == 1
+
+
+def test_a_filtered_subscriber_is_owed_what_matches_from_publication_to_the_end() -> None:
+    held = subscribe("a", where="x < :limit", limit=5)
+    small, large = publish("p:1", x=1), publish("p:2", x=7)
+    assert reliable(held, large).kept
+    assert reliable(held, small).violations == 1
+    assert reliable(held, small, change("a", limit=1)).kept
+    assert reliable(held, large, change("a", limit=9)).kept
+    assert reliable(held, small, change("a", at=0.5, limit=1)).kept
+
+
+def test_a_change_at_the_moment_of_publication_may_count_either_way() -> None:
+    held = subscribe("a", where="x < :limit", limit=5)
+    assert reliable(held, publish("p:1", x=7), change("a", at=1.0, limit=9)).kept
+    assert reliable(held, publish("p:1", x=1), change("a", at=1.0, limit=1)).kept
+
+
+def test_an_incomplete_trace_is_not_judged_for_losses() -> None:
+    verdict = reliable(subscribe("a"), publish("p:1"), complete=False)
+    assert not verdict.judged
+    assert "complete" in verdict.why
+    assert verdict.also["integrity"].judged
+
+
+def test_without_subscriptions_nothing_is_known_to_be_owed() -> None:
+    verdict = judge(History.foreign([("a", 1, "x")]), ["reliable"])["reliable"]
+    assert not verdict.judged
+    assert not verdict.also["integrity"].judged
+
+
+def test_an_event_never_published_must_not_be_delivered() -> None:
+    verdict = integrity(subscribe("a"), deliver("a", "ghost:1"))
+    assert verdict.counts == {"never_published": 1, "altered": 0, "not_held": 0}
+    assert verdict.witness is not None
+    assert verdict.witness["event"] == "ghost:1"
+
+
+def test_in_an_incomplete_trace_an_absent_row_proves_nothing() -> None:
+    assert integrity(deliver("a", "ghost:1"), complete=False).kept
+
+
+def test_a_delivery_must_say_of_the_event_what_the_event_says() -> None:
+    history = build(subscribe("a"), publish("p:1"), deliver("a", "p:1"))
+    history.deliveries[0].seq = 2
+    verdict = judge(history, ["reliable"])["reliable"]
+    assert verdict.kept
+    assert verdict.also["integrity"].counts["altered"] == 1
+    assert verdict.counts["altered"] == 1
+
+
+def test_a_topic_must_be_held_at_the_delivery() -> None:
+    event = publish("p:1", at=1.0)
+    come = deliver("a", "p:1")
+    assert integrity(event, come).counts["not_held"] == 1
+    assert integrity(subscribe("a"), event, come).kept
+    assert not integrity(subscribe("a", after=1), event, come).kept
+    assert integrity(subscribe("a"), event, come, unsubscribe("a", after=1)).kept
+    assert not integrity(subscribe("a"), event, come, unsubscribe("a", after=0)).kept
+    assert integrity(
+        subscribe("a"), unsubscribe("a", at=0.5), subscribe("a", at=0.6), event, come
+    ).kept
+
+
+def test_without_after_the_times_say_what_was_held() -> None:
+    event, come = publish("p:1", at=1.0), deliver("a", "p:1")  # delivered at 1.01
+    held = subscribe("a", after=None)
+    assert integrity(held, event, come).kept
+    assert integrity(held, event, come, unsubscribe("a", at=1.01, after=None)).kept
+    assert not integrity(held, event, come, unsubscribe("a", at=1.005, after=None)).kept
+    assert not integrity(subscribe("a", at=1.02, after=None), event, come).kept
+    assert integrity(subscribe("a", at=1.01, after=None), event, come).kept
+
+
+def test_an_unsubscribe_that_names_no_topic_leaves_them_all() -> None:
+    verdict = integrity(
+        subscribe("a", "t u"), publish("p:1"), unsubscribe("a", "", at=0.5), deliver("a", "p:1")
+    )
+    assert verdict.counts["not_held"] == 1
