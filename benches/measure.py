@@ -35,9 +35,7 @@ class Contest:
         self._show(rates, medians, command)
         return medians
 
-    def _show(
-        self, rates: dict[str, list[float]], medians: dict[str, float], command: str
-    ) -> None:
+    def _show(self, rates: dict[str, list[float]], medians: dict[str, float], command: str) -> None:
         yardstick = next(iter(medians.values()))
         table = Table(title=self._title, caption=f"{command}, {self._rounds} interleaved rounds")
         for heading in ("way", f"{self._unit}/s", "spread", "ratio"):

@@ -17,6 +17,13 @@ from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+ROOT = Path(__file__).parents[1]
+
+# What runs of the real machines depend on.
+MACHINES = (
+    "src/inorder/total/*.py", "src/inorder/sim/*.py", "src/inorder/none.py", "experiments/*.py",
+)  # fmt: skip
+
 Settings = dict[str, Any]
 Numbers = dict[str, Any]
 
@@ -53,6 +60,7 @@ def run_all(
     runs: int,
     run: Callable[..., Numbers],
     title: str,
+    code: str,
 ) -> list[list[Numbers]]:
     """The numbers of every point and seed, with a bar for what is not known yet."""
     jobs = [(point, seed) for seed in range(1, runs + 1) for point in points]
@@ -63,7 +71,7 @@ def run_all(
     with Progress(*columns, transient=True) as progress:
         task = progress.add_task(title, total=len(jobs))
         for place, (point, seed) in enumerate(jobs):
-            settings = {**point, "seed": seed, "of": title}
+            settings = {**point, "seed": seed, "of": title, "code": code}
             numbers = store.get(settings)
             if numbers is None:
                 numbers = run(**point, seed=seed)
@@ -71,6 +79,17 @@ def run_all(
             found[place % len(points), seed] = numbers
             progress.advance(task)
     return [[found[place, seed] for seed in range(1, runs + 1)] for place in range(len(points))]
+
+
+def version(patterns: Sequence[str]) -> str:
+    """A short name for the present state of some sources, given as globs from the root."""
+    digest = blake2b(digest_size=8)
+    for pattern in patterns:
+        found = sorted(ROOT.glob(pattern))
+        assert found, f"{pattern} matches nothing"
+        for path in found:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def mean(values: Iterable[float]) -> float:

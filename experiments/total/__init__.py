@@ -9,7 +9,7 @@ compared; everything else is a shape. Every table says which of the two it is.
 | latency    | 9-12    | lean model: routes and trees of the real overlay, delays in bulk     |
 | overhead   | 13, 14  | sequencing groups by sparse counting, expectations over publications |
 | buffer     | 15      | the real machines in the simulator                                   |
-| swaps      | 16-20   | lean model: groups, order and counters, event by event               |
+| dynamic    | 16-20   | lean model (swaps): groups, order and counters, event by event       |
 | patterns   | 21      | the real machines in the simulator                                   |
 | rivals     | 22-24   | the real machines, and a single sequencer, on slow uplinks           |
 

@@ -20,6 +20,12 @@ from inorder.sim.models import FAST, FAST_SHARE, SLOW
 from inorder.sim.pastry import Pastry, id_of
 from inorder.sim.scribe import Scribe, Tree
 
+# The sources everything lean depends on.
+LEAN = (
+    *(f"src/inorder/sim/{name}.py" for name in ("pastry", "scribe", "models", "laws")),
+    *(f"experiments/total/{name}.py" for name in ("ens", "laws", "groups")),
+)
+
 # Events whose diffusion is drawn at once: 10,000 hosts then take 16 MB.
 CHUNK = 200
 

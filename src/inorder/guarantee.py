@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from inorder import none
+from inorder import none, total
 from inorder.errors import UnknownName
 from inorder.machine import Client, Machine
 
@@ -18,16 +18,20 @@ from inorder.machine import Client, Machine
 class Guarantee(Struct, frozen=True):
     """How a guarantee is built, and which promises (checks) it claims to keep.
 
-    `client` builds the machine an application talks to. `services` builds the machines that must
-    run besides the clients (a topic manager, say), by name, for the given topics. `promises` may
-    depend on the options.
+    `client` builds the machine an application talks to, from its name and all topics. `services`
+    builds the machines that must run besides the clients (a topic manager, say), by name, for the
+    given topics. `promises` may depend on the options.
     """
 
     name: str
     options: type[Struct]
-    client: Callable[[str, Any], Client]
+    client: Callable[[str, Sequence[str], Any], Client]
     services: Callable[[Sequence[str], Any], dict[str, Machine]]
     promises: Callable[[Any], tuple[str, ...]]
+
+
+def _none_client(name: str, topics: Sequence[str], options: Any) -> Client:
+    return none.Client(name, options)
 
 
 def _no_services(topics: Sequence[str], options: Any) -> dict[str, Machine]:
@@ -39,7 +43,8 @@ def _no_promises(options: Any) -> tuple[str, ...]:
 
 
 GUARANTEES: dict[str, Guarantee] = {
-    "none": Guarantee("none", none.Options, none.Client, _no_services, _no_promises),
+    "none": Guarantee("none", none.Options, _none_client, _no_services, _no_promises),
+    "total": Guarantee("total", total.Options, total.Client, total.services, total.promises),
 }
 
 

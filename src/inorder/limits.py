@@ -62,6 +62,10 @@ WAITING_PUBLICATIONS_MAX = 65_536
 # Messages a link resends at once; the acknowledgement tells which of the others are needed.
 LINK_RESEND_BURST = 64
 
+# Resends to a silent client before its link is left alone until it is heard of again: with the
+# back-off about eight minutes at half a second. Stages never give up on each other.
+LINK_TRIES_MAX = 64
+
 # Messages a link keeps for a peer that does not acknowledge them. Stage links stay far below,
 # because rounds and windows are bounded; a client this far behind is cut off (its life is over).
 LINK_UNACKED_MAX = 131_072

@@ -40,7 +40,9 @@ def write_run(folder: Path, seed: int, format: str = "parquet", complete: bool =
     while pending:
         _deliver(random_, pending.pop(0), made, deliveries, tidy)
     random_.shuffle(deliveries)
-    writer = TraceWriter(folder, format="jsonl" if format == "jsonl" else "parquet", rows_per_part=7)
+    writer = TraceWriter(
+        folder, format="jsonl" if format == "jsonl" else "parquet", rows_per_part=7
+    )
     for table, rows in (
         ("events", events),
         ("deliveries", deliveries),

@@ -27,6 +27,8 @@ app.command()(explore)
 
 def main() -> None:
     """Run the command line; our own errors become one sentence and exit code 2."""
+    if not __debug__:
+        sys.exit("inorder: python -O removes the checks the machines rely on; run without it")
     try:
         app()
     except InorderError as error:

@@ -45,6 +45,7 @@ class AuditResult(Struct):
     complete: bool = True
     asked: list[str] = []
     about: dict[str, Any] = {}
+    crossings: list[dict[str, Any]] = []  # some disagreements, for pictures
 
     @property
     def exit_code(self) -> int:
@@ -73,7 +74,7 @@ def audit(
     progress("opening", 0.0)
     tables = open_tables(spark, str(path), columns)
     try:
-        verdicts = _judge_with_salts(spark, tables, wanted, progress)
+        verdicts, crossings = _judge_with_salts(spark, tables, wanted, progress)
     finally:
         tables.close()
     return AuditResult(
@@ -84,6 +85,7 @@ def audit(
         complete=tables.complete,
         asked=asked,
         about={name: value for name, value in tables.summary.items() if name != "rows"},
+        crossings=crossings,
     )
 
 
@@ -99,10 +101,11 @@ def overall(verdicts: Mapping[str, Verdict], asked: Iterable[str], complete: boo
 
 def _judge_with_salts(
     spark: SparkSession, tables: Tables, wanted: list[str], progress: Progress
-) -> dict[str, Verdict]:
+) -> tuple[dict[str, Verdict], list[dict[str, Any]]]:
     for salt in range(_SALTS):
+        attempt = _Audit(spark, tables, salt, progress)
         try:
-            return _Audit(spark, tables, salt, progress).judge(wanted)
+            return attempt.judge(wanted), attempt.crossings
         except Collision:
             progress("two names share a code: reading again", 0.0)
     raise AssertionError(f"{_SALTS} codings of {tables.path} all collide")
@@ -119,6 +122,7 @@ class _Audit:
         self._log = Log(tables.deliveries, salt)
         self._published: Published | None = None
         self._matching: Matching | None = None
+        self.crossings: list[dict[str, Any]] = []
 
     def judge(self, wanted: list[str]) -> dict[str, Verdict]:
         found: dict[str, Verdict] = {}
@@ -145,6 +149,7 @@ class _Audit:
         found = {"unique": repeats.verdict(self._log)}
         if total:
             found["total"] = order.verdict(self._spark, self._log)
+            self.crossings = order.crossings
         return found
 
     def _fifo(self) -> Verdict:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from inorder.check.verdict import Verdict, judged, not_judged
-from inorder.pipeline.coded import Array, Log, Rows
+from inorder.pipeline.coded import Array, Log, Rows, parts_of
 from inorder.pipeline.fifo import late_rows
 from inorder.pipeline.past import Past, Seen
 from inorder.pipeline.published import NO_AFTER, Published
@@ -121,9 +121,7 @@ def _by_topic(published: Published, events: Array) -> list[tuple[int, Array]]:
     known = np.flatnonzero(events >= 0)
     topic = published.topic[events[known]]
     order = np.argsort(topic, kind="stable")
-    topics, starts = np.unique(topic[order], return_index=True)
-    parts = np.split(known[order], starts[1:])
-    return list(zip(topics.tolist(), parts, strict=True))
+    return parts_of(topic[order], known[order])
 
 
 def _judge(found: Late, past: Past, rows: Rows, events: Array, published: Published) -> None:

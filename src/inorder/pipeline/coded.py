@@ -229,6 +229,13 @@ def edges_of(sorted_numbers: Array, count: int) -> Array:
     return np.searchsorted(sorted_numbers, np.arange(count + 1))
 
 
+def parts_of(sorted_numbers: Array, values: Array) -> list[tuple[int, Array]]:
+    """The values of each number."""
+    numbers, starts = np.unique(sorted_numbers, return_index=True)
+    parts = np.split(values, starts[1:]) if len(numbers) else []
+    return list(zip(numbers.tolist(), parts, strict=True))
+
+
 def _column(frame: Any, name: str) -> Array:
     column = frame[name]
     return np.asarray(column.to_numpy())

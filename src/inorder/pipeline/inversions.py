@@ -22,6 +22,9 @@ Array = npt.NDArray[Any]
 # Cells handled at once: stays in the processor's cache.
 _CHUNK_CELLS = 1_000_000
 
+# A report draws this many disagreements.
+CLOSEST_KEPT = 3
+
 # (distance, first position, a, b, second position): a is the first-named of the two
 Closest = tuple[int, int, int, int, int]
 
@@ -48,19 +51,21 @@ class Lines:
 
 @dataclass(slots=True)
 class Disagreements:
+    """`closest` holds the closest pairs of events, of different pairs of subscribers, in order."""
+
     violations: int = 0
     pairs: int = 0
-    closest: Closest | None = None
+    closest: list[Closest] = field(default_factory=list)
 
     def offer(self, candidate: Closest) -> None:
-        if self.closest is None or candidate < self.closest:
-            self.closest = candidate
+        if len(self.closest) < CLOSEST_KEPT or candidate < self.closest[-1]:
+            self.closest = sorted([*self.closest, candidate])[:CLOSEST_KEPT]
 
     def add(self, other: Disagreements) -> None:
         self.violations += other.violations
         self.pairs += other.pairs
-        if other.closest is not None:
-            self.offer(other.closest)
+        for candidate in other.closest:
+            self.offer(candidate)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from inorder.check.holding import Holding
 from inorder.check.verdict import Verdict, judged
 from inorder.pipeline.boundary import boundary
-from inorder.pipeline.coded import Array, Log, code
+from inorder.pipeline.coded import Array, Log, code, parts_of
 from inorder.pipeline.matching import Matching
 from inorder.pipeline.published import Published
 
@@ -123,9 +123,8 @@ def _accepted_by_topic(published: Published) -> dict[str, tuple[Array, Array]]:
     accepted = np.flatnonzero(published.accepted)
     order = np.lexsort((published.published_at[accepted], published.topic[accepted]))
     accepted = accepted[order]
-    topics, starts = np.unique(published.topic[accepted], return_index=True)
     names = topic_names(published)
     return {
         names[topic]: (events, published.published_at[events])
-        for topic, events in zip(topics.tolist(), np.split(accepted, starts[1:]), strict=True)
+        for topic, events in parts_of(published.topic[accepted], accepted)
     }

@@ -22,7 +22,7 @@ from inorder.pipeline import bounds
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.coded import Array, Log, Rows, code, edges_of
 from inorder.pipeline.hashed import factorize, repeats, unique
-from inorder.pipeline.inversions import Disagreements, Lines, disagreements
+from inorder.pipeline.inversions import Closest, Disagreements, Lines, disagreements
 from inorder.pipeline.session import cores
 from inorder.pipeline.unique import repeated
 
@@ -38,7 +38,7 @@ class Order:
         self._sequences: Rows | None = None
         self._steps: list[tuple[Array, Array]] = []  # codes of e, codes of f
         self._step_count = 0
-        self._names: set[int] = set()
+        self.crossings: list[dict[str, Any]] = []  # witnesses, the closest first
         self.subscribers = 0
         self.in_order_deliveries = 0
 
@@ -73,7 +73,8 @@ class Order:
             "in_order_deliveries": self.in_order_deliveries,
             "disagreeing_subscriber_pairs": found.pairs,
         }
-        witness = _witness(log, found)
+        self.crossings = [_witness(log, each) for each in found.closest]
+        witness = self.crossings[0] if self.crossings else None
         if not limit:
             also = _judge_tangles(log, tangles, witness)
         return judged("total", found.violations, counts, witness, {"acyclic": also})
@@ -217,8 +218,7 @@ def compare_in_tasks(
         )
         found = Disagreements()
         for row in compared.collect():
-            closest = tuple(row[2:]) if row[0] else None
-            found.add(Disagreements(row[0], row[1], closest))
+            found.add(Disagreements(row[0], row[1], [tuple(row[2:])] if row[4] or row[5] else []))
     return found
 
 
@@ -263,10 +263,15 @@ class _Comparison:
         else:
             other = lines_of_numbered(subscriber[~left], event[~left], position[~left], len(events))
             found = disagreements(mine, other)
-        closest = found.closest or (0, 0, 0, 0, 0)
-        values = [found.violations, found.pairs, *closest]
+        # The counts go with the first of the closest pairs, and alone when there is none.
+        counts = [(found.violations, found.pairs)] + [(0, 0)] * len(found.closest)
+        results = [
+            (*count, *closest)
+            for count, closest in zip(counts, found.closest or [(0,) * 5], strict=False)
+        ]
         names = [part.split()[0] for part in _TASK_RESULT.split(", ")]
-        yield pa.RecordBatch.from_arrays([pa.array([value]) for value in values], names=names)
+        columns = [pa.array(column) for column in zip(*results, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def lines_of_numbered(subscriber: Array, event: Array, position: Array, events: int) -> Lines:
@@ -276,10 +281,8 @@ def lines_of_numbered(subscriber: Array, event: Array, position: Array, events: 
     return Lines(present.tolist(), starts, event, position, events)
 
 
-def _witness(log: Log, found: Disagreements) -> dict[str, Any] | None:
-    if found.closest is None:
-        return None
-    _, first, a, b, then = found.closest
+def _witness(log: Log, closest: Closest) -> dict[str, Any]:
+    _, first, a, b, then = closest
     names = sorted(log.subscriber_names().values())
     places = _places_of(log, names[a], names[b], (first, then))
     e, f = places

@@ -142,7 +142,7 @@ def heal(world: World) -> None:
 def _begin(world: World, fault: Fault) -> None:
     weather = world.network.weather
     if isinstance(fault, Partition):
-        weather.cuts.extend(_cuts(world, fault))
+        weather.cut(_cuts(world, fault))
     elif isinstance(fault, Pause):
         world.pause(fault.node)
     elif isinstance(fault, Crash):
@@ -151,23 +151,18 @@ def _begin(world: World, fault: Fault) -> None:
         world.nodes[fault.node].skew_s += fault.jump
         world.nodes[fault.node].drift = fault.drift
     else:
-        weather.loss = fault.loss
-        weather.duplicate = fault.duplicate
-        weather.reorder = fault.reorder
-        weather.reorder_mean_s = fault.reorder_mean
+        weather.blow(fault.loss, fault.duplicate, fault.reorder, fault.reorder_mean)
 
 
 def _end(world: World, fault: Partition | Pause | Weather) -> None:
     weather = world.network.weather
     if isinstance(fault, Partition):
-        for cut in _cuts(world, fault):
-            if cut in weather.cuts:
-                weather.cuts.remove(cut)
+        weather.mend(_cuts(world, fault))
     elif isinstance(fault, Pause):
         if world.nodes[fault.node].paused:
             world.proceed(fault.node)
     else:
-        weather.loss = weather.duplicate = weather.reorder = 0.0
+        weather.blow()
 
 
 def _cuts(world: World, fault: Partition) -> list[tuple[frozenset[str], frozenset[str]]]:

@@ -25,24 +25,44 @@ class Model(Protocol):
         """The time of arrival; `source` and `target` are hosts and differ."""
 
 
+Cut = tuple[frozenset[str], frozenset[str]]
+
+
 class Weather:
     """What goes wrong between hosts, at the moment."""
 
     def __init__(self) -> None:
-        self.loss = 0.0
-        self.duplicate = 0.0
-        self.reorder = 0.0
-        self.reorder_mean_s = 0.0
         # Partitions in force: messages from a node of the first side to one of the second vanish.
-        self.cuts: list[tuple[frozenset[str], frozenset[str]]] = []
+        self.cuts: list[Cut] = []
+        self.blow()
 
-    @property
-    def fair(self) -> bool:
-        return not (self.loss or self.duplicate or self.reorder or self.cuts)
+    def blow(
+        self, loss: float = 0.0, duplicate: float = 0.0, reorder: float = 0.0, mean_s: float = 0.0
+    ) -> None:
+        """Change the probabilities; without arguments the wind drops."""
+        self.loss = loss
+        self.duplicate = duplicate
+        self.reorder = reorder
+        self.reorder_mean_s = mean_s
+        self._look()
+
+    def cut(self, cuts: Iterable[Cut]) -> None:
+        self.cuts.extend(cuts)
+        self._look()
+
+    def mend(self, cuts: Iterable[Cut]) -> None:
+        for cut in cuts:
+            if cut in self.cuts:
+                self.cuts.remove(cut)
+        self._look()
 
     def heal(self) -> None:
-        self.loss = self.duplicate = self.reorder = 0.0
         self.cuts = []
+        self.blow()
+
+    def _look(self) -> None:
+        # Asked for every message, so it is kept and not computed.
+        self.fair = not (self.loss or self.duplicate or self.reorder or self.cuts)
 
     def parted(self, source: str, target: str) -> bool:
         return any(source in one and target in other for one, other in self.cuts)
@@ -154,9 +174,31 @@ class Network:
         return rng
 
     def _send(self, source: str, target: str, message: Any, size: int) -> None:
+        if self.weather.fair:
+            self._post(source, target, message, size)
+            return
         parcel = (source, target, message, size, self._agenda.now)
         if not self.hop(source, target, size, self._hand_over, *parcel, True):
             self._hand_over(*parcel, False)
+
+    def _post(self, source: str, target: str, message: Any, size: int) -> None:
+        """A `hop` in fair weather, which nearly all are, in one piece: this is the hot path."""
+        now = self._agenda.now
+        hosts = self._hosts
+        from_host, to_host = source, target
+        if hosts:
+            from_host, to_host = hosts.get(source, source), hosts.get(target, target)
+        if from_host == to_host:
+            arrival = now
+        else:
+            rng = self._rngs.get(source) or self.rng(source)
+            arrival = self._model.arrival(from_host, to_host, size, now, rng)
+        if self._fifo:
+            link = (source, target)
+            if arrival < self._last_arrival.get(link, 0.0):
+                arrival = self._last_arrival[link]
+            self._last_arrival[link] = arrival
+        self._agenda.at(arrival, self._hand_over, source, target, message, size, now, True)
 
     def _arrival(self, source: str, target: str, size: int, rng: Random) -> float:
         hosts = self._hosts

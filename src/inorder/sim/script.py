@@ -117,7 +117,7 @@ class Stage:
 
     def _client(self, name: str) -> Machine:
         options = convert(self._options, self._guarantee.options, "order")
-        return self._guarantee.client(name, options)
+        return self._guarantee.client(name, self._topics, options)
 
     def _services(self) -> dict[str, Machine]:
         options = convert(self._options, self._guarantee.options, "order")

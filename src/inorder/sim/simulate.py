@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 from typing import Any
@@ -114,7 +113,7 @@ def build(
     model = _model(scenario, seed, story)
     pastry = _pastry(scenario, seed) if network.overlay == "scribe" else None
     if pastry:
-        homes |= _at_roots(pastry, services, scenario.topic_names)
+        homes |= _at_roots(pastry, services)
     world = World(
         model,
         f"{seed}/network/{story.luck if story else 0}",
@@ -131,7 +130,7 @@ def build(
     for name in services:
         world.add(name, partial(_service, scenario, name))
     for name in clients:
-        world.add(name, partial(scenario.guarantee.client, name, options))
+        world.add(name, partial(scenario.guarantee.client, name, scenario.topic_names, options))
     return world
 
 
@@ -180,14 +179,13 @@ def _pastry(scenario: Scenario, seed: int) -> Pastry:
     return Pastry(hosts, near)
 
 
-def _at_roots(pastry: Pastry, services: Iterable[str], topics: Sequence[str]) -> dict[str, str]:
+def _at_roots(pastry: Pastry, services: Mapping[str, Machine]) -> dict[str, str]:
     """A topic's manager lives on the root of its tree, so that diffusing costs no hop upwards.
 
-    A service is the manager of the topic its name ends with; any other lives at the root of its own
-    name, as if that were a topic.
+    A service that has `managers` by topic lives at the root of the first; any other at the root of
+    its own name, as if that were a topic.
     """
-    ends = {service: re.split(r"[/:]", service)[-1] for service in services}
     return {
-        service: pastry.root(id_of(end if end in topics else service))
-        for service, end in ends.items()
+        name: pastry.root(id_of(next(iter(getattr(machine, "managers", ())), name)))
+        for name, machine in services.items()
     }

@@ -235,7 +235,8 @@ class Workload:
     def answered(self, node: str, call: str, outcome: str) -> None:
         if call.startswith(f"{node}/"):
             self._busy.pop(node, None)
-            self._start_next(node)
+            # Not from inside the answer: the effects behind it come first.
+            self._world.agenda.after(0.0, self._start_next, node)
 
     def restarted(self, node: str) -> None:
         self._busy.pop(node, None)

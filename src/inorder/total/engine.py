@@ -54,6 +54,8 @@ class EngineState(Struct):
     clock: dict[str, int] = {}
     last: dict[str, int] = {}
     last_epoch: int = 0
+    # Counts arrivals in the buffer of tag mode: which event is the oldest.
+    places: int = 0
     held: dict[str, dict[int, Held]] = {}
 
 
@@ -68,6 +70,8 @@ class Engine:
         self.held = Holding(state.held)
         # When events began to wait: only to report it, hence no part of the state.
         self._since: dict[Key, float] = {}
+        # Topics whose clock moved since the index was last asked.
+        self._moved: list[str] = []
         for key in self.held.all_keys():
             held = self.held.get(key)
             assert held is not None
@@ -85,7 +89,8 @@ class Engine:
                 return False
             self._hold(key, Held(epoch, stamp, event), now)
             return True
-        assert topic in s.active and number > s.start[topic]
+        assert topic in s.active
+        assert number > s.start[topic]
         if not self._options.buffered:
             self._judge(key, epoch, stamp, event, now)
             return True
@@ -102,7 +107,8 @@ class Engine:
                 return False
             self._hold(key, Held(epoch, stamp, event), now)
             return True
-        self._hold(key, Held(epoch, stamp, event), now)
+        s.places += 1
+        self._hold(key, Held(epoch, stamp, event, s.places), now)
         self._make_room(now)
         return True
 
@@ -210,15 +216,15 @@ class Engine:
         if epoch > s.last_epoch:
             s.last_epoch = epoch
         self.out.append(Deliver(event, True, waited_s))
-        self._moved = (*self._moved, key[0], *(other for other, _ in stamp))
+        if self._options.buffered:
+            self._moved.append(key[0])
+            self._moved.extend([other for other, _ in stamp])
 
     def _tag(self, event: Event, waited_s: float) -> None:
         assert self._options.mode == "tag", "hold never tags"
         self.out.append(Deliver(event, False, waited_s))
 
     # Waiting.
-
-    _moved: tuple[str, ...] = ()
 
     def _hold(self, key: Key, held: Held, now: float) -> None:
         self.held.put(key, held)
@@ -287,18 +293,27 @@ class Engine:
         return False
 
     def _take_moved(self) -> list[str]:
-        moved, self._moved = self._moved, ()
+        moved, self._moved = self._moved, []
         return sorted({*moved})
 
     def _make_room(self, now: float) -> None:
         """More than `room` wait: the oldest must go. Pending topics' events do not count."""
-        while True:
-            keys = [key for t in sorted(self.s.held) if t in self.s.active
-                    for key in self.held.keys(t)]  # fmt: skip
+        while self.held.size > self._options.room:
+            keys = self._judged_keys()
             if len(keys) <= self._options.room:
                 return
             self.out.append(Note("buffer_full"))
-            self._force(min(keys, key=lambda key: (self._since.get(key, 0.0), key)), now)
+            self._force(min(keys, key=self._age), now)
+
+    def _judged_keys(self) -> list[Key]:
+        """Everything that waits and may be judged: its topic is not pending."""
+        active = self.s.active
+        return [key for key in self.held.all_keys() if key[0] in active]
+
+    def _age(self, key: Key) -> tuple[int, Key]:
+        held = self.held.get(key)
+        assert held is not None
+        return held.place, key
 
     def _force(self, key: Key, now: float) -> None:
         """Give up on what is missing before an event: deliver what waits before it, then it."""
@@ -318,7 +333,8 @@ class Engine:
                 continue
             waited_s = self._leave(each, now)
             self._judge(each, held.epoch, held.stamp, held.event, now, waited_s)
-        self._release([], now)
+        # Clocks have jumped: whoever is too late now waits for nothing any more.
+        self._release(self._judged_keys(), now)
 
     def _in_stamp_order(self, keys: list[Key]) -> list[Key]:
         """Waiting events such that none precedes an earlier one.

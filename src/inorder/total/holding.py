@@ -25,6 +25,7 @@ class Held(Struct, gc=False):
     epoch: int
     stamp: Stamp
     event: Event
+    place: int = 0
 
 
 class Holding:

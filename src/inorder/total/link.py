@@ -24,8 +24,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from inorder.effect import CancelTimer, Effect, Note, Send, SetTimer
-from inorder.limits import LINK_PEERS_MAX, LINK_RESEND_BURST, LINK_UNACKED_MAX
-from inorder.total.messages import Ack, Body, Frame
+from inorder.limits import LINK_PEERS_MAX, LINK_RESEND_BURST, LINK_TRIES_MAX, LINK_UNACKED_MAX
+from inorder.total.messages import Ack, Body, Create, Frame
 
 # Resending backs off to this many times the first wait.
 BACK_OFF_MAX = 16
@@ -49,11 +49,13 @@ class Link(Struct):
 class Links:
     """All sessions of one machine. `post` during an input, `flush` at its end."""
 
-    def __init__(self, resend_s: float, trusted: bool) -> None:
+    def __init__(self, resend_s: float, trusted: bool, patient: bool) -> None:
         self.peers: dict[str, Link] = {}
         self.token = 0
         self._resend_s = resend_s
         self._trusted = trusted
+        # A client waits for its stages as long as it takes; stages do not wait for clients.
+        self._patient = patient
         # Of the input in progress: messages posted, and peers to be told what has arrived.
         self._posted: dict[str, list[Body]] = {}
         self._owed: dict[str, None] = {}
@@ -114,8 +116,12 @@ class Links:
     def acknowledged(self, source: str, frame: Frame | Ack, number: int) -> list[Effect]:
         """Forget what the peer has; returns what becomes of the resend timer."""
         link = self.peers.get(source)
-        if link is None or frame.session != link.session:
+        if link is None:
             return []
+        if frame.session > link.session:
+            # The peer has begun a new life: the old session is over, with all that was on its way.
+            self.peers[source] = Link(session=frame.session, token=frame.token)
+            return [CancelTimer(f"resend/{source}")] if link.timing else []
         link.token = max(link.token, frame.token)
         done = number - (link.sent - len(link.unacked))
         # A number never sent is a peer's fault and proves nothing; neither does an old one.
@@ -123,10 +129,11 @@ class Links:
             return []
         del link.unacked[:done]
         link.tries = 0
+        if link.unacked:
+            link.timing = True
+            return [SetTimer(f"resend/{source}", self._resend_s)]
         if not link.timing:
             return []
-        if link.unacked:
-            return [SetTimer(f"resend/{source}", self._resend_s)]
         link.timing = False
         return [CancelTimer(f"resend/{source}")]
 
@@ -137,6 +144,9 @@ class Links:
         if not link.unacked:
             return []
         link.tries += 1
+        if link.session and not self._patient and link.tries > LINK_TRIES_MAX:
+            # A client that is never seen again. Any sign of life begins anew.
+            return [Note("link_gave_up", peer)]
         return [Note("resend", peer), *self._resend(peer, link)]
 
     def resume(self) -> list[Effect]:

@@ -148,6 +148,12 @@ class Demand(Struct, frozen=True, gc=False, tag="demand"):
     topics: tuple[str, ...]
 
 
+class Reorder(Struct, frozen=True, gc=False, tag="reorder"):
+    """An operator's order of all topics; never on a wire, only in the ranking's log."""
+
+    order: tuple[str, ...]
+
+
 class Freeze(Struct, frozen=True, gc=False, tag="freeze"):
     """Begin no rounds of this epoch any more; say when the last one has ended."""
 
@@ -174,7 +180,7 @@ class Install(Struct, frozen=True, gc=False, tag="install"):
 # What travels in frames.
 Body = (
     Create | Fill | Complete | Accepted | Walk | WalkDone | Left
-    | SwapRequest | Demand | Freeze | Frozen | Install
+    | SwapRequest | Demand | Reorder | Freeze | Frozen | Install
 )  # fmt: skip
 
 # What travels bare.

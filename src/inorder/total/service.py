@@ -41,6 +41,13 @@ class Took(Struct, frozen=True, gc=False, tag="took"):
     now: float
 
 
+class Told(Struct, frozen=True, gc=False, tag="told"):
+    """Our own process asked for something."""
+
+    body: Body
+    now: float
+
+
 class Fired(Struct, frozen=True, gc=False, tag="fired"):
     """A timer ran out that changes what others see."""
 
@@ -60,7 +67,7 @@ class Image(Struct, frozen=True, gc=False, tag="image"):
     state: bytes
 
 
-_unpack = unpacker(Took | Fired | Owned | Image)
+_unpack = unpacker(Took | Told | Fired | Owned | Image)
 
 
 def is_snapshot(record: bytes) -> bool:
@@ -75,7 +82,7 @@ class Service:
         self.name = name
         self.directory = directory
         self.options = options
-        self.links = Links(options.resend, options.links == "trusted")
+        self.links = Links(options.resend, options.links == "trusted", patient=False)
         self._logged = 0
         # Filled in by the roles: what to do with a message, by its type.
         self._bodies: dict[type, Callable[[str, Any, float], list[Effect]]] = {}
@@ -122,6 +129,11 @@ class Service:
         self._check(source, 0, body)
         return [*self._bodies[type(body)](source, body, now), *self.links.flush()]
 
+    def _tell(self, body: Body, now: float) -> list[Effect]:
+        """An operator's wish, as durable as a message."""
+        record = self._log(Told(body, now))
+        return [*record, *self._bodies[type(body)](self.name, body, now), *self.links.flush()]
+
     def fire(self, timer: str, now: float) -> list[Effect]:
         kind, _, rest = timer.partition("/")
         if kind == "resend":
@@ -139,6 +151,11 @@ class Service:
         return False
 
     def _fire(self, timer: str, now: float) -> list[Effect]:
+        """A timer of the role ran out."""
+        raise NotImplementedError
+
+    def _on_fired(self, timer: str, now: float) -> list[Effect]:
+        """Do what a timer that is in the log does."""
         raise NotImplementedError
 
     def _resume(self, now: float) -> list[Effect]:
@@ -170,8 +187,10 @@ class Service:
             self.links.acknowledged(entry.source, entry.frame, entry.frame.ack)
             self.links.take(entry.source, entry.frame)
             self._bodies[type(entry.frame.body)](entry.source, entry.frame.body, entry.now)
+        elif isinstance(entry, Told):
+            self._bodies[type(entry.body)](self.name, entry.body, entry.now)
         elif isinstance(entry, Fired):
-            self._fire(entry.timer, entry.now)
+            self._on_fired(entry.timer, entry.now)
         elif isinstance(entry, Owned):
             self.links.token = entry.token
         else:

@@ -265,10 +265,11 @@ class Stage(Service):
         if s.frozen:
             s.walks.append(walk)
             return []
-        if not self.path.covers(walk.visit):
-            s.walks.append(walk)
+        if self.options.path == "forest" and len(walk.visit) > 1:
             self.links.post(RANKING, Demand(walk.visit))
-            return [Note("demand")]
+            if not self.path.covers(walk.visit):
+                s.walks.append(walk)
+                return [Note("demand")]
         s.entered.append((walk.subscriber, walk.version))
         want = self.path.upwards(walk.visit)
         entered = replace(walk, epoch=s.epoch, at=want[0], want=want)

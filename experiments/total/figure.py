@@ -1,0 +1,126 @@
+"""What a figure is made of, and how its table is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from experiments.points import Numbers, Settings, Store, mean, run_all, shown, spread, version
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measured number: its key, its heading, how many digits, what to multiply it with."""
+
+    key: str
+    heading: str
+    digits: int = 2
+    times: float = 1.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One point of a figure, all its runs."""
+
+    settings: Settings
+    runs: Sequence[Numbers]
+
+    def values(self, key: str) -> list[float]:
+        return [float(numbers[key]) for numbers in self.runs if numbers.get(key) is not None]
+
+    def mean(self, key: str) -> float:
+        return mean(self.values(key))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """`labels` are the settings shown in the table; `paper` gives the report's number for a row."""
+
+    name: str
+    title: str
+    setting: str
+    points: Callable[[bool], list[Settings]]
+    run: Callable[..., Numbers]
+    columns: Sequence[Column]
+    labels: Sequence[str]
+    judge: Callable[[list[Row]], list[str]]
+    paper: Callable[[Settings], str] = lambda settings: "shape"
+    numbers: Sequence[int] = field(default_factory=tuple)
+    # Sources a point depends on: it is run again when one of them changes.
+    code: Sequence[str] = ()
+    # Full runs a point; the report's simulations have 10, its prototype 5.
+    runs: int = 10
+    quick_runs: int = 3
+
+    def reproduce(self, folder: Path, quick: bool, runs: int | None) -> str:
+        """Run what is missing, write JSON and Markdown, return the Markdown."""
+        count = runs or (self.quick_runs if quick else self.runs)
+        points = self.points(quick)
+        store = Store(folder / "points" / self.name)
+        found = run_all(store, points, count, self.run, f"figure {self.name}", version(self.code))
+        rows = [Row(point, each) for point, each in zip(points, found, strict=True)]
+        target = folder / "quick" if quick else folder
+        target.mkdir(parents=True, exist_ok=True)
+        text = self._markdown(rows, count, quick)
+        (target / f"figure-{self.name}.md").write_text(text)
+        (target / f"figure-{self.name}.json").write_text(self._json(rows, count, quick))
+        return text
+
+    def _markdown(self, rows: list[Row], count: int, quick: bool) -> str:
+        head = [*self.labels, *(column.heading for column in self.columns), "report"]
+        size = "quick sizes" if quick else "full sizes"
+        lines = [
+            f"## Figure {self.name}: {self.title}",
+            "",
+            f"{self.setting}. {size.capitalize()}, {count} runs a point, mean ± standard deviation"
+            f"{self._common(rows)}.",
+            "",
+            "| " + " | ".join(head) + " |",
+            "|" + "---|" * len(head),
+        ]
+        for row in rows:
+            cells = [str(row.settings.get(label, "")) for label in self.labels]
+            for column in self.columns:
+                values = [column.times * value for value in row.values(column.key)]
+                cells.append(shown(values, column.digits) if values else "")
+            lines.append("| " + " | ".join([*cells, self.paper(row.settings)]) + " |")
+        return "\n".join([*lines, "", *(f"- {line}" for line in self.judge(rows)), ""])
+
+    def _common(self, rows: list[Row]) -> str:
+        """Settings that are the same everywhere and stand in no column."""
+        first, *rest = (row.settings for row in rows)
+        same = [
+            f"{key} {value}"
+            for key, value in first.items()
+            if key not in self.labels and all(other.get(key) == value for other in rest)
+        ]
+        return f"; {', '.join(same)}" if same else ""
+
+    def _json(self, rows: list[Row], count: int, quick: bool) -> str:
+        keys = [column.key for column in self.columns]
+        points = [
+            {
+                "settings": row.settings,
+                "mean": {key: row.mean(key) for key in keys if row.values(key)},
+                "std": {key: spread(row.values(key)) for key in keys if row.values(key)},
+                "report": self.paper(row.settings),
+                "runs": list(row.runs),
+            }
+            for row in rows
+        ]
+        summary = {
+            "figure": self.name, "title": self.title, "setting": self.setting, "quick": quick,
+            "runs": count, "points": points, "findings": self.judge(rows),
+        }  # fmt: skip
+        return json.dumps(summary, indent=1) + "\n"
+
+
+def holds(claim: str, true: bool) -> str:
+    """A shape of the report, and whether it is ours.
+
+    >>> holds("latency grows", False)
+    'NOT reproduced: latency grows'
+    """
+    return f"{'reproduced' if true else 'NOT reproduced'}: {claim}"

@@ -1,0 +1,110 @@
+"""The command line without Spark: what it prints, what it writes, how it ends."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inorder.cli import main
+from inorder.trace import read_summary, read_table
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def inorder(monkeypatch, capsys):
+    """Runs a command in this process; gives exit code, standard output and standard error."""
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["inorder", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return run
+
+
+def test_help_lists_the_commands_and_each_has_an_example(inorder):
+    code, out, _ = inorder("--help")
+    assert code == 0
+    for command in ("run", "simulate", "audit", "explore"):
+        assert command in out
+        code, text, _ = inorder(command, "--help")
+        assert code == 0
+        assert "Example: inorder" in " ".join(text.split())
+
+
+def test_simulate_writes_a_complete_trace(inorder, tmp_path):
+    out = tmp_path / "trace"
+    code, text, _ = inorder("simulate", EXAMPLES / "partition.toml", "--seed", 3, "--out", out)
+    assert code == 0
+    assert "fault    4.000  partition: until=8.0 nodes=('shop1',)" in text
+    assert read_summary(out)["complete"]
+    assert sum(1 for _ in read_table(out, "deliveries")) > 1000
+
+
+def test_simulate_prints_json_and_nothing_else(inorder, tmp_path):
+    out = tmp_path / "trace"
+    words = ("simulate", EXAMPLES / "partition.toml", "--out", out, "--format", "jsonl", "--json")
+    code, text, err = inorder(*words)
+    assert (code, err) == (0, "")
+    said = json.loads(text)
+    assert said["seed"] == 1
+    assert said["outcome"]["delivered"] == sum(1 for _ in read_table(out, "deliveries"))
+    assert (out / "deliveries.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["simulate", "nowhere.toml"], "inorder: nowhere.toml: cannot be read: No such file"),
+        (["simulate", "bad.toml"], "inorder: network.model: 'warp' is not one of ideal, delay"),
+        (
+            ["simulate", "good.toml", "--format", "xml"],
+            "inorder: unknown format 'xml'; known:",
+        ),
+        (["explore", "good.toml"], "inorder: this guarantee claims no promise: name what to judge"),
+        (["explore", "good.toml", "--promises", "luck"], "inorder: unknown promise 'luck'; known:"),
+        (["run", "bad.toml"], "inorder: network: is not known here; allowed: simulate,"),
+        (["run", "job.toml"], "inorder: simulate.network.model: 'warp' is not one of"),
+    ],
+)
+def test_misuse_is_one_sentence_and_exit_code_2(inorder, tmp_path, monkeypatch, words, sentence):
+    monkeypatch.chdir(tmp_path)
+    Path("bad.toml").write_text("[network]\nmodel = 'warp'\n")
+    Path("good.toml").write_text("")
+    Path("job.toml").write_text("[simulate.network]\nmodel = 'warp'\n")
+    code, out, err = inorder(*words)
+    assert code == 2
+    assert out == ""
+    assert err.startswith(sentence)
+    assert err.count("\n") == 1
+    assert not Path("out").exists(), "nothing is written half-way"
+
+
+def test_explore_finds_a_disagreement_and_tells_its_story(inorder):
+    words = ("explore", EXAMPLES / "explore.toml", "--promises", "total", "--schedules", 100)
+    code, out, _ = inorder(*words)
+    assert code == 1
+    assert "broke Total" in out
+    assert "1 broken (total)" in out
+
+
+def test_explore_that_finds_nothing_ends_with_0(inorder, tmp_path):
+    path = tmp_path / "calm.toml"
+    path.write_text("duration = 1.0\n[publishers]\nrate = 5\n")
+    code, out, _ = inorder("explore", path, "--promises", "total,unique", "--schedules", 5)
+    assert code == 0
+    assert out.startswith("5 schedules, 0 broken (total, unique)")
+
+
+def test_the_installed_command_runs():
+    command = Path(sys.executable).with_name("inorder")
+    done = subprocess.run([command, "--help"], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "subscribers agree on the order" in done.stdout

@@ -1,0 +1,180 @@
+"""Random small schedules: drawn from a seed, run in the simulated world, judged inside and out.
+
+A schedule is a scenario (topics, who holds what, what changes, what goes wrong) and its seed. The
+biased network gives every link a speed of its own. After the faults everything heals, and the run
+must come to rest: everything accepted and owed is delivered, and no machine keeps anything back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from random import Random
+from typing import Any
+
+from inorder.check import judge
+from inorder.sim import faults
+from inorder.sim.memory import Memory
+from inorder.sim.scenario import Scenario, from_table
+from inorder.sim.simulate import build
+from inorder.sim.workload import Workload, tell
+from inorder.sim.world import World
+from inorder.total.stamp import consistent, without
+
+MODES: dict[str, dict[str, Any]] = {
+    "tag": {"mode": "tag"},
+    "compact": {"mode": "tag", "stamp": "compact", "path": "sg"},
+    "buffer": {"mode": "tag", "buffer": 3, "ttl": 0.4},
+    "hold": {"mode": "hold"},
+}
+
+# Long enough for every back-off (the longest is 16 times half a second) to run several times.
+SETTLE_S = 120.0
+
+
+def draw(
+    seed: int, order: dict[str, Any], *, faulty: bool = True, churn: bool = True
+) -> Scenario:
+    """The scenario of a seed: 2-5 topics, 2-5 subscribers, a few events each."""
+    rng = Random(f"{seed}/total")
+    topics = rng.randint(2, 5)
+    subscribers = [
+        {"name": f"s{chr(97 + number)}", "count": 1, "topics": "uniform",
+         "per": rng.randint(1, topics), "reply": rng.choice((0.0, 0.0, 0.3))}
+        for number in range(rng.randint(2, 5))
+    ]  # fmt: skip
+    table: dict[str, Any] = {
+        "topics": topics,
+        "duration": 4.0,
+        "settle": SETTLE_S,
+        "messages": False,
+        "order": {
+            "guarantee": "total",
+            "topics_per_stage": rng.choice((1, 1, 2)),
+            "window": rng.choice((1, 2, 64)),
+            **order,
+        },
+        "network": {
+            "model": "biased",
+            "mean": rng.choice((0.05, 0.3, 1.0)),
+            "fifo": rng.random() < 0.7,
+            "join": rng.choice((0.0, 0.1)),
+            "sync": rng.choice((0.0, 0.0, 0.02)),
+        },
+        "publishers": {
+            "count": rng.randint(1, 4),
+            "rate": rng.choice((0.5, 1.0, 2.0)),
+            "arrivals": "poisson",
+            "topics": rng.choice(("uniform", "own")),
+        },
+        "subscribers": subscribers,
+    }
+    if churn and rng.random() < 0.7:
+        table["churn"] = {"rate": rng.choice((0.5, 1.5, 3.0))}
+    if faulty and rng.random() < 0.6:
+        table["faults"] = {
+            "until": 5.0,
+            "draw": ["partition", "pause", "crash", "clock", "weather"],
+        }
+    return from_table(table)
+
+
+Act = Callable[[World, Random], None]
+
+
+def run(
+    scenario: Scenario, seed: int, *, act: Act | None = None, write_behind: bool = False
+) -> tuple[Memory, World, list[str]]:
+    """One schedule: what happened, the world at rest, and what is wrong with either."""
+    memory = Memory()
+    story = tell(scenario, seed)
+    world = build(scenario, seed, memory, story=story, write_behind=write_behind)
+    world.application = Workload(world, scenario, seed, story)
+    if story.faults:
+        faults.schedule(world, story.faults, scenario.faults_until)
+    if act:
+        act(world, Random(f"{seed}/act"))
+    end = max(scenario.duration, scenario.faults_until) + scenario.settle
+    world.agenda.run(end)
+    world.finish()
+    return memory, world, problems(memory, world, scenario)
+
+
+def problems(memory: Memory, world: World, scenario: Scenario) -> list[str]:
+    history = memory.history()
+    found = []
+    verdicts = judge(history, scenario.guarantee.promises(scenario.options))
+    options: Any = scenario.options
+    for name, verdict in verdicts.items():
+        if not verdict.kept:
+            found.append(f"{name}: {verdict.witness or verdict.why}")
+    acyclic = verdicts["total"].also.get("acyclic") if "total" in verdicts else None
+    if options.mode == "hold" and acyclic is not None and not acyclic.kept:
+        found.append(f"acyclic: {acyclic.witness}")
+    if "reliable" in verdicts and not verdicts["reliable"].also["integrity"].kept:
+        found.append(f"integrity: {verdicts['reliable'].also['integrity'].witness}")
+    if options.mode == "hold" and any(not row.in_order for row in history.deliveries):
+        found.append("hold tagged")
+    found += leftovers(world)
+    found += numbering(memory)
+    if options.stamp == "full" and options.path != "sg" and options.threshold == 1:
+        found += stamps(memory)
+    return found
+
+
+def leftovers(world: World) -> list[str]:
+    """L3: at rest nobody waits for anything."""
+    found = []
+    for name, node in world.nodes.items():
+        if not node.machine.idle:  # type: ignore[attr-defined]
+            found.append(f"leftover: {name}")
+        if not node.alive or node.paused:
+            found.append(f"leftover: {name} is down")
+    return found
+
+
+def numbering(memory: Memory) -> list[str]:
+    """P6: the numbers of a topic are given once each; an accepted event has one."""
+    seen: dict[tuple[str, int], str] = {}
+    found = []
+    for row in memory.rows["events"]:
+        stamp = json.loads(row.stamp)
+        if row.accepted_at is None or not stamp:
+            continue
+        key = (row.topic, stamp[row.topic])
+        if key in seen:
+            found.append(f"numbering: {key} is {seen[key]} and {row.event}")
+        seen[key] = row.event
+    return found
+
+
+def stamps(memory: Memory) -> list[str]:
+    """P7: of two events that carry each other's topic, the stamps say which is first."""
+    rows = []
+    for row in memory.rows["events"]:
+        stamp = json.loads(row.stamp)
+        if stamp:
+            rows.append((row, stamp[row.topic], without(tuple(stamp.items()), row.topic)))
+    return [
+        f"stamps: {one[0].event} {one[0].stamp} and {other[0].event} {other[0].stamp}"
+        for index, one in enumerate(rows)
+        for other in rows[:index]
+        if not consistent(one[0].topic, *one[1:], other[0].topic, *other[1:])
+    ]
+
+
+def failures(
+    seeds: Iterable[int], order: dict[str, Any], *, limit: int = 1, **how: Any
+) -> list[tuple[int, list[str]]]:
+    """Run the seeds until so many have failed; a machine that dies is a failure too."""
+    act = how.pop("act", None)
+    write_behind = how.pop("write_behind", False)
+    found = []
+    for seed in seeds:
+        scenario = draw(seed, order, **how)
+        wrong = run(scenario, seed, act=act, write_behind=write_behind)[2]
+        if wrong:
+            found.append((seed, wrong))
+            if len(found) >= limit:
+                break
+    return found
