@@ -33,8 +33,11 @@ format: setup ## write the style
 bench: setup ## speed, as ratios side by side in one run
 	@$(PY) -m benches
 
-explore: setup ## random schedules with faults: SCHEDULES=20000 EXPLORE=FILE.toml
-	@.venv/bin/inorder explore $(EXPLORE) --schedules $(SCHEDULES)
+explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 EXPLORE=FILE.toml
+	@for order in mode=hold mode=tag mode=tag,buffer=4,ttl=0.3; do \
+	  echo "$$order"; \
+	  .venv/bin/inorder explore $(EXPLORE) --order $$order --schedules $(SCHEDULES) || exit 1; \
+	done
 
 docs: setup ## run every example of the docs
 	@$(PY) -m pytest tests/docs $(PYTEST_ARGS)

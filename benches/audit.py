@@ -39,7 +39,7 @@ def generate(folder: Path, rows: int, subscribers: int, disorder: str) -> None:
         if disorder == "full":
             random.shuffle(orders[number])
         elif disorder == "light":
-            at = np.unique(random.integers(0, max(1, events - 1), max(1, events // 1000)))
+            at = 2 * np.unique(random.integers(0, max(1, events // 2 - 1), max(1, events // 1000)))
             orders[number][at], orders[number][at + 1] = (
                 orders[number][at + 1],
                 orders[number][at].copy(),
@@ -155,7 +155,7 @@ def main() -> None:
     options = parser.parse_args()
     from inorder.pipeline.session import session
 
-    print("python", *sys.argv, f"--rows {options.rows} --subscribers {options.subscribers}")
+    print("python", *sys.argv)
     memory = Memory()
     folder = Path(tempfile.mkdtemp(prefix="inorder-bench-"))
     try:

@@ -12,15 +12,17 @@ from experiments.total.ens import LEAN
 from experiments.total.figure import Column, Figure, Row, holds
 from experiments.total.swaps import run, size
 
+STARTS = (0, 1, 2, 3, 4, 5, 6, 8, 10)
+PAIRS = ((0.1, 0.2), (0.3, 0.2), (0.5, 0.2), (0.1, 0.1), (0.1, 0.3))
+
 
 def tuning(quick: bool) -> list[Settings]:
-    """Figures 16 and 17, each also with counters that start at nothing."""
-    pairs = [(0.1, 0.2), (0.3, 0.2), (0.5, 0.2), (0.1, 0.1), (0.1, 0.3)]
+    """Figures 16 and 17 for every start of the counters we tried, so that nobody is misled by 3."""
     return [
         {"metric": "f", "alpha": alpha, "beta": beta, "start": start, "rule": "highest"}
         | size(quick)
-        for start in (3, 0)
-        for alpha, beta in pairs
+        for start in ((0, 3) if quick else STARTS)
+        for alpha, beta in PAIRS
     ] + [{"metric": "f", "rule": "first"} | size(quick)]
 
 
@@ -38,39 +40,34 @@ def judge_tuning(rows: list[Row]) -> list[str]:
         for row in rows
         if row.settings["rule"] == "highest"
     }
+    starts = sorted({start for start, _, _ in table})
     first = next(row for row in rows if row.settings["rule"] == "first")
 
     def swaps(start: int, alpha: float, beta: float) -> float:
         return table[start, alpha, beta].mean("swaps")
 
-    def late(alpha: float, beta: float) -> float:
-        return table[3, alpha, beta].mean("late")
-
+    fewer = [start for start in starts if swaps(start, 0.5, 0.2) < swaps(start, 0.1, 0.2)]
+    falls = [
+        start
+        for start in starts
+        if swaps(start, 0.1, 0.1) > swaps(start, 0.1, 0.2) > swaps(start, 0.1, 0.3)
+    ]
+    late = [table[0, 0.1, beta].mean("late") for beta in (0.3, 0.2, 0.1)]
+    still = f"{swaps(0, 0.1, 0.2):.1f} and {swaps(0, 0.5, 0.2):.1f}"
     return [
-        holds(
-            "(16) fewer swaps with alpha 0.5 than with 0.1, when counters start at 3: "
-            f"{swaps(3, 0.5, 0.2):.1f} against {swaps(3, 0.1, 0.2):.1f}",
-            swaps(3, 0.5, 0.2) < swaps(3, 0.1, 0.2),
-        ),
-        holds(
-            f"(16) the same when they start at 0: {swaps(0, 0.5, 0.2):.1f} against "
-            f"{swaps(0, 0.1, 0.2):.1f} (f(0) is 0.135 with alpha 0.5: one event is enough to rise)",
-            swaps(0, 0.5, 0.2) < swaps(0, 0.1, 0.2),
-        ),
-        holds(
-            "(17) many more swaps with beta 0.1 and fewer with 0.3: "
-            f"{swaps(3, 0.1, 0.1):.1f}, {swaps(3, 0.1, 0.2):.1f}, {swaps(3, 0.1, 0.3):.1f}",
-            swaps(3, 0.1, 0.1) > swaps(3, 0.1, 0.2) > swaps(3, 0.1, 0.3),
-        ),
-        holds(
-            "(17) the latency at the end falls with beta: "
-            f"{late(0.1, 0.3):.1f}, {late(0.1, 0.2):.1f}, {late(0.1, 0.1):.1f} s",
-            late(0.1, 0.1) < late(0.1, 0.2) < late(0.1, 0.3),
-        ),
+        holds("(16) fewer swaps with alpha 0.5 than with 0.1, counters from 0", 0 in fewer)
+        + f": {still} (stated 15.1 and 7.4). f(0) is 0.135 with alpha 0.5, so one event is enough",
+        f"(16) of the starts tried ({', '.join(map(str, starts))}) it holds from "
+        f"{', '.join(map(str, fewer)) or 'none'}. The start is our guess, made to fit.",
+        holds("(17) swaps fall with beta", falls == starts)
+        + f": from 0 {swaps(0, 0.1, 0.1):.1f}, {swaps(0, 0.1, 0.2):.1f}, {swaps(0, 0.1, 0.3):.1f} "
+        "(stated 51.8, none, 7.8)",
+        holds("(17) so does what is gained", late[0] > late[1] > late[2])
+        + f": latency at the end, from 0: {late[0]:.1f}, {late[1]:.1f}, {late[2]:.1f} s",
         "NOT reproduced: no benefit at all with alpha 0.5 or beta 0.3. The few topics that matter "
         "rise with any of these parameters; what is left is the tail.",
         f"With the next willing manager instead of the highest ({first.mean('swaps'):.0f} swaps) "
-        "a topic climbs one rank an event: the stated counts exclude that reading.",
+        "a topic climbs one rank an event: far from the stated counts.",
     ]
 
 
@@ -85,6 +82,8 @@ def course(quick: bool) -> list[Settings]:
         {"curve": "dynamic, rate", "begin": "random", "metric": "rate"},
         {"curve": "changed, f", "begin": "random", "shuffle_at": half} | dynamic,
         {"curve": "changed, rate", "begin": "random", "metric": "rate", "shuffle_at": half},
+        {"curve": "dynamic, f from 0", "begin": "random", "start": 0} | dynamic,
+        {"curve": "changed, f from 0", "begin": "random", "start": 0, "shuffle_at": half} | dynamic,
     ]
     return [curve | size(quick) for curve in curves]
 
@@ -127,10 +126,17 @@ def judge_course(rows: list[Row]) -> list[str]:
             changed.mean("peak") > 2 * changed.mean("middle"),
         ),
         holds(
-            f"(20) and back to earlier values: {changed.mean('late'):.1f} s at the end with f, "
-            f"{rated.mean('late'):.1f} s with the decayed rate of our specification",
-            changed.mean("late") < 1.3 * changed.mean("middle"),
+            f"(20) and back to earlier values: {changed.mean('late'):.1f} s at the end, "
+            f"{moving.mean('late'):.1f} s without a change",
+            changed.mean("late") < 1.3 * moving.mean("late"),
         ),
+        f"(20) but not quite: the median event is at {changed.mean('late_median'):.2f} s and "
+        f"{changed.mean('late_bytes_median'):.0f} B instead of {moving.mean('late_median'):.2f} s "
+        f"and {moving.mean('late_bytes_median'):.0f} B, as the old popular topics cannot be moved "
+        f"down. The decayed rate of our specification: {rated.mean('late_median'):.2f} s and "
+        f"{rated.mean('late_bytes_median'):.0f} B.",
+        f"Counters from 0 instead of 3: {table['dynamic, f from 0'].mean('late'):.1f} s at the "
+        f"end, {table['changed, f from 0'].mean('late'):.1f} s after the change.",
     ]
 
 

@@ -33,6 +33,15 @@ class Row:
     def mean(self, key: str) -> float:
         return mean(self.values(key))
 
+    def exceeds(self, other: Row, key: str) -> bool:
+        """Clearly above another point of the same seeds: by two standard errors of the difference.
+
+        A difference no larger than that is called no difference, in whichever direction.
+        """
+        pairs = zip(self.values(key), other.values(key), strict=True)
+        gains = [mine - others for mine, others in pairs]
+        return mean(gains) > 2.0 * spread(gains) / len(gains) ** 0.5
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -53,13 +62,18 @@ class Figure:
     # Full runs a point; the report's simulations have 10, its prototype 5.
     runs: int = 10
     quick_runs: int = 3
+    # The state of these sources when they were imported, whatever is edited during a long run.
+    loaded: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loaded", version(self.code))
 
     def reproduce(self, folder: Path, quick: bool, runs: int | None) -> str:
         """Run what is missing, write JSON and Markdown, return the Markdown."""
         count = runs or (self.quick_runs if quick else self.runs)
         points = self.points(quick)
         store = Store(folder / "points" / self.name)
-        found = run_all(store, points, count, self.run, f"figure {self.name}", version(self.code))
+        found = run_all(store, points, count, self.run, f"figure {self.name}", self.loaded)
         rows = [Row(point, each) for point, each in zip(points, found, strict=True)]
         target = folder / "quick" if quick else folder
         target.mkdir(parents=True, exist_ok=True)

@@ -47,26 +47,35 @@ def run(case: str, per: int, seed: int) -> Numbers:
 
 def judge(rows: list[Row]) -> list[str]:
     table = {(row.settings["case"], row.settings["per"]): row for row in rows}
-    few, many = min(per for _, per in table), max(per for _, per in table)
-    best, worst, even = ([table[case, per].mean("bytes") for per in (few, many)] for case in CASES)
-    foreign = {case: [table[case, per].mean("foreign") for per in (few, many)] for case in CASES}
-    return [
-        holds(
-            f"(13) from {few} to {many} subscriptions the stamp grows from {best[0]:.0f} to "
-            f"{best[1]:.0f} B in the best order, {worst[0]:.0f} to {worst[1]:.0f} B in the worst, "
-            f"{even[0]:.0f} to {even[1]:.0f} B with uniform popularity",
-            best[1] < 0.05 * worst[1] and best[1] < 0.05 * even[1],
-        ),
-        holds(
-            "(14) the share of stamping messages for other managers' topics is lowest in the best "
-            f"order: {foreign['best'][1]:.0%} against {foreign['worst'][1]:.1%} and "
-            f"{foreign['uniform'][1]:.1%} at {many} subscriptions",
-            foreign["best"][1] < min(foreign["worst"][1], foreign["uniform"][1]),
-        ),
-        "Flat it is only against the others: more common subscribers always mean more entries. A "
-        "threshold of one common subscriber (ours, needed for correctness) costs few bytes in the "
-        "best order and more where few subscribers have anything in common.",
-    ]
+    pers = sorted({per for _, per in table})
+    few, many = pers[0], pers[-1]
+    lines = []
+    for number, key, unit, times in ((13, "bytes", "B", 1.0), (14, "foreign", "%", 100.0)):
+        value = {place: times * row.mean(key) for place, row in table.items()}
+        ends = "; ".join(
+            f"{case} {value[case, few]:.0f} to {value[case, many]:.0f} {unit}" for case in CASES
+        )
+        lines.append(f"({number}) from {few} to {many} subscriptions: {ends}.")
+        for other in ("worst", "uniform"):
+            below = [per for per in pers if value["best", per] < value[other, per]]
+            lines.append(
+                holds(f"({number}) best order below {other}", below == pers)
+                + f" (with {', '.join(map(str, below))} subscriptions it is)"
+            )
+        grown = value["best", many] / value["best", few]
+        lines.append(
+            holds(
+                f"({number}) best order not affected by the number of subscriptions (ours grows "
+                f"{grown:.1f} times)",
+                grown < 1.2,
+            )
+        )
+    lines.append(
+        "A threshold of one common subscriber (ours, needed for correctness) costs few bytes in "
+        "the best order and many where few subscribers have anything in common. The report gives "
+        "no size for these figures: 1000 nodes and 1000 topics are our choice."
+    )
+    return lines
 
 
 FIGURE = Figure(

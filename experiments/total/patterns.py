@@ -9,22 +9,33 @@ first e' after it, then the first e'' after that, reports the three events and s
 them (`next`). `adjacent` only takes three deliveries in a row. Tagged events are either used where
 they come (`used`: the application ignores the tag) or left out (`dropped`).
 
-"At a rate of 5 events/sec" is read both ways: each publisher, or all five together.
+"At a rate of 5 events/sec" is read both ways: each publisher (the plain reading), or all five
+together.
+
+How this came about, since the 35 % were known while we looked: six detectors were tried (these two,
+the latest e before each e', every e by itself, and all triples within 10 or 25 deliveries), with two
+and five publishers, both rates, and Pastry with and without a preference for near hosts. Without
+ordering they gave anything from 1 % to over 90 %. The two kept here are the plainest, not the
+closest; what the figure says beyond "far below 100 %" is a matter of the detector.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
-from experiments.machines import LOSSLESS, Memory, play
+from experiments.machines import LOSSLESS, Memory, play, story
 from experiments.points import MACHINES, Numbers, Settings
 from experiments.total.figure import Column, Figure, Row, holds
+from experiments.total.laws import generator
 from experiments.total.published import Arrival, infinite_buffer
+from inorder.sim.workload import Publication, Story
 
 KINDS = "abc"
 PUBLISHERS = 5
+START_S = 5.0
 
 Seen = tuple[str, str]  # an event and its kind
 Detector = Callable[[Sequence[Seen]], set[tuple[str, ...]]]
@@ -41,6 +52,7 @@ ORDERS: dict[str, dict[str, Any]] = {
     "full, buffer 30": {"mode": "tag", "buffer": 30},
     "full, infinite buffer": {"mode": "hold"},
 }
+BARS = ("no ordering", "compact, buffer 0", "full, buffer 30", "full, infinite buffer")
 # Not an option of ours, as it does not do what it is for: judged afterwards, from the arrivals.
 COMPACT_INFINITE = "compact, infinite buffer"
 
@@ -82,33 +94,49 @@ def agreement(detector: Detector, views: Sequence[Sequence[Seen]]) -> float:
 
 def points(quick: bool) -> list[Settings]:
     seconds = 60 if quick else 300
-    return [
-        {"order": order, "rate": rate, "seconds": seconds}
+    near = [
+        {"order": order, "rate": rate, "near": True, "seconds": seconds}
         for rate in (5.0, 1.0)
         for order in (*ORDERS, COMPACT_INFINITE)
     ]
+    far = [
+        {"order": "no ordering", "rate": rate, "near": False, "seconds": seconds}
+        for rate in (5.0, 1.0)
+    ]
+    return [*near, *far]
 
 
-def run(order: str, rate: float, seconds: int, seed: int) -> Numbers:
+def told(rate: float, seconds: int, seed: int) -> Story:
+    """Every publisher at a steady pace on its own topic, once both detectors have subscribed."""
+    rng = generator("patterns", seed)
+    publications: dict[str, list[Publication]] = {}
+    for number in range(1, PUBLISHERS + 1):
+        first = START_S + rng.random() / rate
+        kinds = rng.integers(len(KINDS), size=int(rate * seconds)).tolist()
+        publications[f"p{number}"] = [
+            Publication(first + place / rate, f"t{number}", {"kind": KINDS[kind]})
+            for place, kind in enumerate(kinds)
+        ]
+    topics = [f"t{number}" for number in range(1, PUBLISHERS + 1)]
+    return story(publications, {"s1": topics, "s2": topics})
+
+
+def run(order: str, rate: float, near: bool, seconds: int, seed: int) -> Numbers:
     table = ORDERS["compact, buffer 0" if order == COMPACT_INFINITE else order]
     if "guarantee" not in table:
         table = {**LOSSLESS, **table}
     trace, _ = play(
         {
-            "duration": seconds,
+            "duration": START_S + seconds,
             "settle": 60.0,
             "topics": PUBLISHERS,
             "order": table,
-            "network": {"model": "wan", "overlay": "scribe", "nodes": 100},
-            "publishers": {
-                "count": PUBLISHERS,
-                "rate": rate,
-                "topics": "own",
-                "attributes": {"kind": {"choice": list(KINDS)}},
-            },
+            "network": {"model": "wan", "overlay": "scribe", "nodes": 100, "near": near},
+            "publishers": {"count": PUBLISHERS, "rate": rate},
             "subscribers": [{"count": 2}],
         },
         seed,
+        told(rate, seconds, seed),
     )
     return judge_run(trace, order == COMPACT_INFINITE)
 
@@ -139,21 +167,24 @@ STATED = {"no ordering": "35 %", "full, infinite buffer": "100 %", COMPACT_INFIN
 
 
 def judge(rows: list[Row]) -> list[str]:
-    table = {(row.settings["order"], row.settings["rate"]): row for row in rows}
+    table = {
+        (row.settings["order"], row.settings["rate"]): row for row in rows if row.settings["near"]
+    }
     lines = []
     for rate, words in ((5.0, "5 events/s each"), (1.0, "5 events/s together")):
-        bars = [
-            table[order, rate].mean("next_used")
-            for order in (
-                "no ordering",
-                "full, buffer 0",
-                "full, buffer 30",
-                "full, infinite buffer",
+        first = table["no ordering", rate]
+        lines.append(
+            f"{words}, no ordering: {first.mean('next_used'):.0%} (next), "
+            f"{first.mean('adjacent_used'):.0%} (adjacent); the report says 35 %."
+        )
+        for key, reading in (("next_used", "used"), ("next_dropped", "dropped")):
+            bars = [table[order, rate] for order in BARS]
+            shown = ", ".join(f"{bar.mean(key):.0%}" for bar in bars)
+            names = " < ".join(BARS)
+            rising = all(bar.exceeds(before, key) for before, bar in pairwise(bars))
+            lines.append(
+                holds(f"{words}, tagged events {reading}: {names} (clearly): {shown}", rising)
             )
-        ]
-        shown = " < ".join(f"{bar:.0%}" for bar in bars)
-        rising = bars[0] < bars[1] < bars[2] < bars[3] or (bars[0] < bars[1] < bars[2] == bars[3])
-        lines.append(holds(f"{words}, full stamps, tagged events used: {shown}", rising))
         whole = table["full, infinite buffer", rate].mean("next_used") == 1.0
         lines.append(holds(f"{words}: an infinite buffer with full stamps gives 100 %", whole))
         half = table[COMPACT_INFINITE, rate]
@@ -163,11 +194,6 @@ def judge(rows: list[Row]) -> list[str]:
                 f"{half.mean('next_used'):.0%}, {half.mean('tagged'):.0%} tagged; errata R7)",
                 half.mean("next_used") == 1.0,
             )
-        )
-        first = table["no ordering", rate]
-        lines.append(
-            f"{words}, no ordering: {first.mean('next_used'):.0%} (next), "
-            f"{first.mean('adjacent_used'):.0%} (adjacent); the report says 35 %."
         )
     return lines
 
@@ -186,7 +212,7 @@ FIGURE = Figure(
         Column("tagged", "tagged [%]", 1, 100.0),
         Column("latency", "latency [s]", 2),
     ),
-    labels=("order", "rate"),
+    labels=("order", "rate", "near"),
     judge=judge,
     paper=lambda settings: STATED.get(settings["order"], "shape"),
     code=(*MACHINES, "experiments/total/patterns.py", "experiments/total/published.py"),

@@ -25,7 +25,7 @@ from inorder.sim.workload import Publication
 TOPICS = 5
 BODY = "x" * 100
 NETWORK: dict[str, Any] = {
-    "model": "packet", "overlay": "scribe", "processing": 0.0001, "bandwidth": 1_000_000.0,
+    "model": "packet", "overlay": "scribe", "processing": 0.0001,
     "propagation": {"law": "constant", "mean": 0.021},
 }  # fmt: skip
 ORDERS: dict[str, dict[str, Any]] = {
@@ -39,7 +39,10 @@ ORDERS: dict[str, dict[str, Any]] = {
 SETTLE_S = 60.0
 
 
-def run(order: str, model: str, hosts: int, rate: float, seconds: int, seed: int) -> Numbers:
+def run(
+    order: str, model: str, hosts: int, rate: float, uplink: float, seconds: int, seed: int
+) -> Numbers:
+    """`uplink` is in Mbit/s."""
     sequencer.register()
     rng = generator("rivals", seed, model)
     events = int(rate * seconds)
@@ -55,7 +58,7 @@ def run(order: str, model: str, hosts: int, rate: float, seconds: int, seed: int
             "settle": SETTLE_S,
             "topics": TOPICS,
             "order": ORDERS[order],
-            "network": {**NETWORK, "nodes": hosts},
+            "network": {**NETWORK, "nodes": hosts, "bandwidth": 1e6 * uplink},
             "publishers": {"count": 1, "rate": rate},
             "subscribers": [{"count": hosts}],
         },
@@ -76,8 +79,8 @@ def run(order: str, model: str, hosts: int, rate: float, seconds: int, seed: int
 def by_size(quick: bool) -> list[Settings]:
     sizes = (1, 3, 10) if quick else (1, 2, 3, 4, 5, 6, 8, 10)
     return [
-        {"order": "published", "model": model, "hosts": hosts, "rate": 1.0, "seconds": seconds}
-        for seconds in ((30,) if quick else (300,))
+        {"order": "published", "model": model, "hosts": hosts, "rate": 1.0, **extra}
+        for extra in ({"uplink": 1.0, "seconds": 30 if quick else 300},)
         for hosts in sizes
         for model in MODELS
     ]
@@ -87,11 +90,16 @@ def by_rate(quick: bool) -> list[Settings]:
     rates = (5.0, 50.0, 100.0) if quick else (5.0, 10.0, 25.0, 50.0, 75.0, 100.0)
     seconds = 10 if quick else 120
     pairs = [(order, model) for order in ("published", "ours") for model in MODELS]
-    return [
-        {"order": order, "model": model, "hosts": 10, "rate": rate, "seconds": seconds}
+    points: list[Settings] = [
+        {"order": order, "model": model, "rate": rate, "uplink": 1.0}
         for rate in rates
         for order, model in [*pairs, ("sequencer", "power")]
     ]
+    # The same without a bottleneck: what the comparison owes to the uplink we chose.
+    points += [
+        {"order": order, "model": "power", "rate": rates[-1], "uplink": 10.0} for order in ORDERS
+    ]
+    return [{**point, "hosts": 10, "seconds": seconds} for point in points]
 
 
 def judge_size(rows: list[Row]) -> list[str]:
@@ -114,8 +122,11 @@ def judge_size(rows: list[Row]) -> list[str]:
 
 def judge_rate(rows: list[Row]) -> list[str]:
     table = {
-        (row.settings["order"], row.settings["model"], row.settings["rate"]): row for row in rows
+        (row.settings["order"], row.settings["model"], row.settings["rate"]): row
+        for row in rows
+        if row.settings["uplink"] == 1.0
     }
+    wide = {row.settings["order"]: row for row in rows if row.settings["uplink"] != 1.0}
     rates = sorted({rate for _, _, rate in table})
     slow, fast = rates[0], rates[-1]
 
@@ -133,16 +144,23 @@ def judge_rate(rows: list[Row]) -> list[str]:
             f"{within['power']:.0%}",
             within["worst"] < within["power"],
         ),
-        holds(
-            f"(24) at {slow:g} events/s close to the sequencer: power law {published[0]:.3f} s "
-            f"(published), {ours[0]:.3f} s (ours), sequencer {rival[0]:.3f} s",
-            max(published[0], ours[0]) < 2.0 * rival[0],
-        ),
+        f"(24) at {slow:g} events/s, power law: {published[0]:.3f} s (published, "
+        f"{published[0] / rival[0]:.1f} times the sequencer), {ours[0]:.3f} s (ours, "
+        f"{ours[0] / rival[0]:.1f} times), sequencer {rival[0]:.3f} s; the report calls it close.",
         holds(
             f"(24) at {fast:g} events/s better than it: {published[1]:.3f} s (published), "
             f"{ours[1]:.3f} s (ours), sequencer {rival[1]:.3f} s",
             max(published[1], ours[1]) < rival[1],
         ),
+        "At that rate the sequencer's uplink is overfull, so its latency grows with the length of "
+        "the run: read it as saturated, not as a number. The published protocol tags "
+        f"{table['published', 'power', fast].mean('tagged'):.0%} of its deliveries there; only "
+        "`ours` promises as much as the sequencer.",
+        f"(24) with uplinks of 10 Mbit/s nothing is full at {fast:g} events/s and the sequencer is "
+        f"{'ahead' if wide['sequencer'].mean('last') < wide['ours'].mean('last') else 'behind'}: "
+        f"{wide['sequencer'].mean('last'):.3f} s, ours {wide['ours'].mean('last'):.3f} s, published "
+        f"{wide['published'].mean('last'):.3f} s. Where the lines cross is our choice of 1 Mbit/s "
+        "and 100 B, neither of which is in the report.",
         "This is a simulation of queues on uplinks, not JGroups itself: no processing cost, no "
         "flow control, no batching on either side.",
     ]
@@ -176,7 +194,7 @@ FIGURES = (
         points=by_rate,
         run=run,
         columns=(*_COLUMNS, Column("delivered", "delivered [%]", 1, 100.0)),
-        labels=("rate", "order", "model"),
+        labels=("rate", "uplink", "order", "model"),
         judge=judge_rate,
         code=(*MACHINES, "experiments/total/rivals.py"),
         numbers=(23, 24),

@@ -80,6 +80,30 @@ class Variant(Struct, frozen=True):
             share,
         )
 
+    def sentences(self) -> list[str]:
+        """What happened, in words a person understands."""
+        total = self.audit.promises["total"]
+        if not total.kept:
+            lines = [
+                f"{self.name}: {total.violations:,} times two subscribers delivered the same two "
+                "events in opposite orders."
+            ]
+        elif self.tagged:
+            share = self.tagged / self.outcome.delivered
+            lines = [
+                f"{self.name}: no two subscribers ever disagreed, at the price of "
+                f"{share:.0%} of the deliveries tagged as too late."
+            ]
+        else:
+            lines = [f"{self.name}: no two subscribers ever disagreed about the order."]
+        found = self.agreement
+        if found is not None and found.by_any:
+            lines.append(
+                f"{self.name}: of {found.by_any} patterns found by any detector, "
+                f"{found.by_all} ({found.share:.0%}) were found by all."
+            )
+        return lines
+
     def summary(self) -> dict[str, Any]:
         agreed = self.agreement
         return {
@@ -132,7 +156,9 @@ class Job:
         return next(iter(self.scenarios.values())).title
 
     def run(self, spark: Callable[[], SparkSession], progress: Progress) -> list[Variant]:
-        """Simulate and audit every variant; the report tells of the last one."""
+        """Simulate, audit and report every variant."""
+        progress("starting Spark", 0.0)
+        session = spark()  # first of all: a missing part or Java is said before anything is done
         from inorder.pipeline.audit import audit
         from inorder.pipeline.report import write_report
 
@@ -146,9 +172,9 @@ class Job:
 
             outcome = simulate_to_folder(scenario, self.seed, folder, progress=simulating)
             progress(f"{name}: auditing on Spark", 0.0)
-            result = audit(spark(), str(folder))
+            result = audit(session, str(folder))
             progress(f"{name}: writing the report", 0.0)
-            write_report(spark(), str(folder), result, report)
+            write_report(session, str(folder), result, report)
             found, tagged = self._read_back(folder)
             variants.append(Variant(name, folder, outcome, result, found, tagged))
         return variants
@@ -161,23 +187,7 @@ class Job:
 
     def sentences(self, variants: list[Variant]) -> list[str]:
         """The summary in words a person understands."""
-        lines: list[str] = []
-        for variant in variants:
-            total = variant.audit.promises["total"]
-            if total.kept:
-                lines.append(f"{variant.name}: no two subscribers ever disagreed about the order.")
-            else:
-                lines.append(
-                    f"{variant.name}: {total.violations:,} times two subscribers delivered the "
-                    "same two events in opposite orders."
-                )
-            found = variant.agreement
-            if found is not None and found.by_any:
-                lines.append(
-                    f"{variant.name}: of {found.by_any} patterns found by any detector, "
-                    f"{found.by_all} ({found.share:.0%}) were found by all."
-                )
-        return lines
+        return [sentence for variant in variants for sentence in variant.sentences()]
 
     def as_json(self, variants: list[Variant]) -> str:
         """The summary for machines."""

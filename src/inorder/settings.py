@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from inorder.errors import BadScenario
+from inorder.errors import BadScenario, Misuse
 
 
 def convert(table: Any, kind: Any, prefix: str) -> Any:
@@ -82,3 +82,22 @@ def _literals(hint: Any) -> list[Any]:
         if get_origin(option) is Literal:
             found.extend(get_args(option))
     return found
+
+
+def assignment(word: str) -> tuple[str, bool | int | float | str]:
+    """`key=value` as typed on a command line or in a script.
+
+    >>> assignment("buffer=30"), assignment("mode=tag"), assignment("fence=true")
+    (('buffer', 30), ('mode', 'tag'), ('fence', True))
+    """
+    key, equals, text = word.strip().partition("=")
+    if not equals or not key:
+        raise Misuse(f"{word!r} is not key=value")
+    if text in ("true", "false"):
+        return key, text == "true"
+    for kind in (int, float):
+        try:
+            return key, kind(text)
+        except ValueError:
+            continue
+    return key, text

@@ -87,12 +87,23 @@ def test_misuse_is_one_sentence_and_exit_code_2(inorder, tmp_path, monkeypatch, 
     assert not Path("out").exists(), "nothing is written half-way"
 
 
-def test_explore_finds_a_disagreement_and_tells_its_story(inorder):
-    words = ("explore", EXAMPLES / "explore.toml", "--promises", "total", "--schedules", 100)
-    code, out, _ = inorder(*words)
+def test_explore_finds_a_disagreement_and_tells_its_story(inorder, tmp_path):
+    path = tmp_path / "wan.toml"
+    path.write_text("duration=3\n[network]\nmodel='wan'\n[publishers]\ncount=3\nrate=5\n"
+                    "[[subscribers]]\ncount=3\n")  # fmt: skip
+    code, out, _ = inorder("explore", path, "--promises", "total", "--schedules", 100)
     assert code == 1
     assert "broke Total" in out
     assert "1 broken (total)" in out
+
+
+def test_explore_takes_another_order_from_the_command_line(inorder):
+    words = ("explore", EXAMPLES / "explore.toml", "--order", "mode=tag", "--schedules", 3)
+    code, out, _ = inorder(*words)
+    assert code == 0
+    assert out.startswith("3 schedules, 0 broken (total, causal, fifo, unique, reliable)")
+    code, _, err = inorder("explore", EXAMPLES / "explore.toml", "--order", "mode=luck")
+    assert (code, err) == (2, "inorder: order.mode: 'luck' is not one of tag, hold\n")
 
 
 def test_explore_that_finds_nothing_ends_with_0(inorder, tmp_path):

@@ -47,19 +47,23 @@ def test_the_wheel_simulates_without_the_heavy_parts(wheel, tmp_path):
         "import sys\n"
         "for name in ('pyspark', 'pyarrow', 'numpy', 'scipy', 'pandas'): sys.modules[name] = None\n"
         "import inorder; assert inorder.__file__.startswith(sys.argv[1]), inorder.__file__\n"
-        "sys.argv = ['inorder', 'simulate', sys.argv[2], '--out', sys.argv[3], *sys.argv[4:]]\n"
+        "sys.argv = ['inorder', *sys.argv[2:]]\n"
         "from inorder.cli import main; main()"
     )
     scenario = ROOT / "examples" / "partition.toml"
 
-    def simulate(*more):
-        command = [sys.executable, "-c", code, tmp_path / "lib", scenario, tmp_path / "t", *more]
+    def inorder(*words):
+        command = [sys.executable, "-c", code, tmp_path / "lib", *words]
         environment = {"PYTHONPATH": str(tmp_path / "lib")}
         return subprocess.run(command, env=environment, capture_output=True, text=True)
 
-    done = simulate("--format", "jsonl")
+    simulate = ["simulate", scenario, "--out", tmp_path / "t"]
+    done = inorder(*simulate, "--format", "jsonl")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "t" / "deliveries.jsonl").stat().st_size > 0
-    done = simulate()
-    assert done.returncode == 2
-    assert "pyarrow is not installed: pip install 'inorder[spark]'" in done.stderr
+    market = ROOT / "examples" / "market.toml"
+    for words in (simulate, ["audit", tmp_path / "t"], ["run", market, "--out", tmp_path / "m"]):
+        done = inorder(*words)
+        assert done.returncode == 2
+        assert "is not installed: pip install 'inorder[spark]'" in done.stderr
+        assert done.stderr.count("\n") == 1

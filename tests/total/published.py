@@ -13,7 +13,20 @@ import pytest
 from msgspec.structs import replace
 
 from inorder.effect import Effect, Join, Note
-from inorder.total import engine, groups, link, manager, path, ranking, stage, subscriber
+from inorder.errors import BadMessage
+from inorder.total import (
+    engine,
+    groups,
+    link,
+    manager,
+    path,
+    publisher,
+    ranking,
+    stage,
+    subscriber,
+)
+from inorder.total.messages import Create
+from inorder.total.version import version_of
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -121,21 +134,49 @@ def walk_before_join(patch: pytest.MonkeyPatch) -> None:
     """The network is asked for the topic's events when the walk is done (R5)."""
     go_on = subscriber.Subscriber._go_on
     done = subscriber.Subscriber.on_walk_done
+    next_change = subscriber.Subscriber._next_change
 
     def walk_first(self: Any, now: float) -> list[Effect]:
         self.s.joining = set()
         return [e for e in go_on(self, now) if not isinstance(e, Join)]
 
-    def next_change(self: Any, now: float, original: Any = subscriber.Subscriber._next_change):  # noqa: ANN202
-        return [e for e in original(self, now) if not isinstance(e, Join)]
+    def quietly(self: Any, now: float) -> list[Effect]:
+        return [e for e in next_change(self, now) if not isinstance(e, Join)]
 
     def join_last(self: Any, source: str, message: Any, now: float) -> list[Effect]:
         started = sorted(self.s.engine.pending)
         return [*(Join(topic) for topic in started), *done(self, source, message, now)]
 
     patch.setattr(subscriber.Subscriber, "_go_on", walk_first)
-    patch.setattr(subscriber.Subscriber, "_next_change", next_change)
+    patch.setattr(subscriber.Subscriber, "_next_change", quietly)
     patch.setattr(subscriber.Subscriber, "on_walk_done", join_last)
+
+
+def direct_updates(patch: pytest.MonkeyPatch) -> None:
+    """Whoever leaves tells each manager directly and does not wait (Figure 8). With versions this
+    is harmless; it is what makes them necessary."""
+    go_on = subscriber.Subscriber._go_on
+
+    def published(self: Any, now: float) -> list[Effect]:
+        s = self.s
+        if s.current is None or s.current.op != "unsubscribe":
+            return go_on(self, now)
+        held = tuple(sorted(s.engine.active))
+        s.count += 1
+        for topic in sorted(s.registered):
+            walk = subscriber.Walk(self._name, version_of(self._life, s.count), held, (topic,))
+            self._links.post(self._directory.home(topic), walk, self._life)
+        s.registered = {*held}
+        return self._finish_change(now)  # type: ignore[no-any-return]
+
+    done = subscriber.Subscriber.on_walk_done
+
+    def answered(self: Any, source: str, message: Any, now: float) -> list[Effect]:
+        return [] if self.s.walking is None else done(self, source, message, now)
+
+    patch.setattr(subscriber.Subscriber, "_go_on", published)
+    patch.setattr(subscriber.Subscriber, "on_walk_done", answered)
+    patch.setattr(stage, "check_body", lambda *anything: None)
 
 
 def no_versions(patch: pytest.MonkeyPatch) -> None:
@@ -190,6 +231,8 @@ def _no_barrier(patch: pytest.MonkeyPatch) -> None:
             return []
         s.epoch, s.order = message.epoch, message.order
         self.path = path.Path(self.options.path, s.order, self.directory, s.parents)
+        for each in self.managers.values():
+            each.install(())
         return self._catch_up(now)
 
     patch.setattr(ranking.Ranking, "_on_fired", announce)
@@ -239,7 +282,7 @@ def no_epoch_check(patch: pytest.MonkeyPatch) -> None:
 
 def no_cut(patch: pytest.MonkeyPatch) -> None:
     """An order is installed without saying where the counters stood."""
-    patch.setattr(manager.Manager, "install", lambda self, cut: None)
+    patch.setattr(manager.Manager, "install", lambda self, cut: setattr(self, "_split", None))
 
 
 def no_duplicate_filter(patch: pytest.MonkeyPatch) -> None:
@@ -249,7 +292,7 @@ def no_duplicate_filter(patch: pytest.MonkeyPatch) -> None:
         known = self.peers.get(source)
         if known is None or frame.session > known.session:
             return bool(frame.number == 1)
-        again = isinstance(frame.body, link.Create) and frame.number <= known.received
+        again = isinstance(frame.body, Create) and frame.number <= known.received
         return bool(again or frame.number == known.received + 1)
 
     def take(self: Any, source: str, frame: Any) -> None:
@@ -262,6 +305,16 @@ def no_duplicate_filter(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(link.Links, "is_next", is_next)
     patch.setattr(link.Links, "take", take)
     patch.setattr(manager.Manager, "is_duplicate", lambda self, events: False)
+    # A publisher that is told twice shrugs.
+    told = publisher.Publisher.on_accepted
+
+    def on_accepted(self: Any, source: str, accepted: Any, now: float) -> list[Effect]:
+        try:
+            return told(self, source, accepted, now)
+        except BadMessage:
+            return []
+
+    patch.setattr(publisher.Publisher, "on_accepted", on_accepted)
 
 
 def keep_old_clocks_with_compact(patch: pytest.MonkeyPatch) -> None:
@@ -274,14 +327,3 @@ def keep_old_clocks_with_compact(patch: pytest.MonkeyPatch) -> None:
 
     activate = engine.Engine.activate
     patch.setattr(engine.Engine, "activate", published)
-
-
-def lower_entries_are_replaced(patch: pytest.MonkeyPatch) -> None:
-    """What is known of lower topics is overwritten, not raised (S11)."""
-
-    def assign(clock: dict[str, int], entries: Any) -> None:
-        clock.update(dict(entries))
-
-    patch.setattr(manager, "raise_to", assign)
-
-

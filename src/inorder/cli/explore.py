@@ -11,6 +11,9 @@ import typer
 def explore(
     file: Annotated[Path, typer.Argument(help="The scenario (docs/scenarios.md).")],
     schedules: Annotated[int, typer.Option(help="How many seeds to run.")] = 1000,
+    order: Annotated[
+        str, typer.Option(help="Replaces keys of the file's [order]: mode=tag,buffer=30")
+    ] = "",
     seed: Annotated[int, typer.Option(help="The first seed.")] = 1,
     promises: Annotated[
         str, typer.Option(help="Judge these, not those the guarantee claims: total,fifo,...")
@@ -22,12 +25,12 @@ def explore(
     """
     from time import perf_counter
 
-    from inorder.cli.screen import console, progress_bar
+    from inorder.cli.screen import console, order_of, progress_bar
     from inorder.errors import Misuse
     from inorder.sim import explore as explorer
     from inorder.sim.scenario import load
 
-    scenario = load(file)
+    scenario = load(file, order_of(order))
     asked = [name.strip() for name in promises.split(",") if name.strip()]
     judged = asked or list(explorer.promised(scenario))
     if not judged:

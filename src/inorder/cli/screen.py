@@ -16,6 +16,13 @@ def console(stderr: bool = False) -> Console:
     return Console(stderr=stderr, soft_wrap=True)
 
 
+def order_of(text: str) -> dict[str, object]:
+    """`--order mode=tag,buffer=30` as a table."""
+    from inorder.settings import assignment
+
+    return dict(assignment(word) for word in text.split(",") if word.strip())
+
+
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[float], None]]:
     """A bar on standard error, shown only to a person; call the result with a share of 1."""

@@ -10,6 +10,9 @@ import typer
 
 def simulate(
     file: Annotated[Path, typer.Argument(help="The scenario (docs/scenarios.md).")],
+    order: Annotated[
+        str, typer.Option(help="Replaces keys of the file's [order]: mode=tag,buffer=30")
+    ] = "",
     seed: Annotated[int, typer.Option(help="Everything random in the run comes from it.")] = 1,
     out: Annotated[Path, typer.Option(help="The folder of the trace.")] = Path("out/trace"),
     format: Annotated[str, typer.Option(help="parquet or jsonl.")] = "parquet",
@@ -21,14 +24,14 @@ def simulate(
     """
     import msgspec
 
-    from inorder.cli.screen import console, progress_bar
+    from inorder.cli.screen import console, order_of, progress_bar
     from inorder.errors import UnknownName
     from inorder.sim.scenario import load
     from inorder.sim.simulate import simulate_to_folder
 
     if format not in ("parquet", "jsonl"):
         raise UnknownName("format", format, ["jsonl", "parquet"])
-    scenario = load(file)
+    scenario = load(file, order_of(order))
     with progress_bar(f"simulating {file.name}, seed {seed}") as progress:
         outcome = simulate_to_folder(
             scenario, seed, out, format="jsonl" if format == "jsonl" else "parquet",

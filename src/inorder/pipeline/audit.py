@@ -5,7 +5,8 @@ Every promise is judged by its own file. What a log's columns do not allow is sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -15,9 +16,10 @@ from inorder.check.verdict import Verdict, not_judged
 from inorder.errors import UnknownName
 from inorder.pipeline import bounds, causal, fifo, published, reliable
 from inorder.pipeline import filter as filter_
-from inorder.pipeline.coded import Collision, Log
+from inorder.pipeline.coded import Log, Recode
 from inorder.pipeline.matching import Matching
 from inorder.pipeline.published import Published
+from inorder.pipeline.session import cores
 from inorder.pipeline.tables import Tables, open_tables
 from inorder.pipeline.total import Order
 from inorder.pipeline.unique import Repeats, repeated
@@ -30,7 +32,7 @@ PROMISES = ("total", "causal", "fifo", "unique", "reliable", "filter")
 EXIT_CODES = {"kept": 0, "broken": 1, "incomplete": 2}
 
 # Two names share a 64-bit code about once in a million logs of ten million names.
-_SALTS = 4
+_ATTEMPTS = 5
 
 Progress = Callable[[str, float], None]
 
@@ -74,7 +76,8 @@ def audit(
     progress("opening", 0.0)
     tables = open_tables(spark, str(path), columns)
     try:
-        verdicts, crossings = _judge_with_salts(spark, tables, wanted, progress)
+        with small_tasks(spark, tables.deliveries.rows):
+            verdicts, crossings = _judge(spark, tables, wanted, progress)
     finally:
         tables.close()
     return AuditResult(
@@ -99,27 +102,43 @@ def overall(verdicts: Mapping[str, Verdict], asked: Iterable[str], complete: boo
     return "kept"
 
 
-def _judge_with_salts(
+@contextmanager
+def small_tasks(spark: SparkSession, rows: int) -> Iterator[None]:
+    """Read files in tasks of a bounded number of rows, however well they are compressed."""
+    setting = "spark.sql.files.minPartitionNum"
+    before = spark.conf.get(setting, None)
+    spark.conf.set(setting, str(max(cores(spark), rows // bounds.TASK_ROWS)))
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(setting)
+        else:
+            spark.conf.set(setting, before)
+
+
+def _judge(
     spark: SparkSession, tables: Tables, wanted: list[str], progress: Progress
 ) -> tuple[dict[str, Verdict], list[dict[str, Any]]]:
-    for salt in range(_SALTS):
-        attempt = _Audit(spark, tables, salt, progress)
+    for number in range(_ATTEMPTS):
+        attempt = _Attempt(spark, tables, number, progress)
         try:
             return attempt.judge(wanted), attempt.crossings
-        except Collision:
-            progress("two names share a code: reading again", 0.0)
-    raise AssertionError(f"{_SALTS} codings of {tables.path} all collide")
+        except Recode:
+            progress("reading again with other codes", 0.0)
+    raise AssertionError(f"{_ATTEMPTS} codings of {tables.path} all collide")
 
 
-class _Audit:
+class _Attempt:
     """One attempt with one coding of names."""
 
-    def __init__(self, spark: SparkSession, tables: Tables, salt: int, progress: Progress) -> None:
+    def __init__(
+        self, spark: SparkSession, tables: Tables, number: int, progress: Progress
+    ) -> None:
         self._spark = spark
         self._tables = tables
-        self._salt = salt
         self._progress = progress
-        self._log = Log(tables.deliveries, salt)
+        self._log = Log(tables.deliveries, number)
         self._published: Published | None = None
         self._matching: Matching | None = None
         self.crossings: list[dict[str, Any]] = []
@@ -188,12 +207,12 @@ class _Audit:
     def _events(self) -> Published:
         if self._published is None:
             assert self._tables.events is not None, "`missing` was asked first"
-            self._published = Published(self._tables.events, self._salt)
+            self._published = Published(self._tables.events, self._log.attempt)
         return self._published
 
     def _matches(self) -> Matching:
         if self._matching is None:
-            self._matching = Matching(self._events(), self._salt)
+            self._matching = Matching(self._events())
         return self._matching
 
 

@@ -6,6 +6,9 @@ from __future__ import annotations
 # into slices of whole subscribers. 24 million keep Python under 1.6 GiB beside a JVM of 2 GiB.
 SLICE_ROWS_MAX = 24_000_000
 
+# Deliveries one Spark task turns into a result for this process (about 20 bytes each).
+TASK_ROWS = 500_000
+
 # Different steps "e just before f" kept to ask for one common order: 16 bytes each, and as much
 # again while components are sought.
 STEPS_MAX = 64_000_000
@@ -26,8 +29,9 @@ PAST_CELLS_MAX = 64_000_000
 # Events one process indexes for the promises that need them: about 60 bytes each.
 EVENTS_MAX = 24_000_000
 
-# Deliveries of one tangle that are searched for its shortest cycle.
-CYCLE_ROWS_MAX = 200_000
+# Events of tangles that are searched for the shortest cycle: a witness should not cost more than
+# the verdict. A tangle that is larger and has no two events in opposite orders is only named.
+CYCLE_EVENTS_MAX = 200
 
 # Predicate evaluations done in this process rather than by Spark tasks.
 LOCAL_MATCHES_MAX = 100_000

@@ -34,6 +34,8 @@ class Late:
         self.firsts: list[tuple[int, int, int, int, int, int]] = []
 
     def verdict(self, log: Log, in_order_deliveries: int) -> Verdict:
+        if self.late:
+            log.verify()
         counts = {"late": self.late, "in_order_deliveries": in_order_deliveries}
         return judged(self.promise, self.late, counts, self._witness(log))
 
@@ -55,8 +57,8 @@ class Late:
 def check(log: Log, published: Published) -> Verdict:
     timed = bool((published.after == NO_AFTER).any())
     if timed and not log.table.has("delivered_at"):
-        nodes = set(published.publisher[published.after == NO_AFTER].tolist())
-        if nodes & set(log.subscriber_names()):
+        subscribers = log.nodes(np.array(list(log.subscriber_names())))
+        if np.isin(subscribers, published.publisher[published.after == NO_AFTER]).any():
             return not_judged("causal", "needs `after` on every event, or delivered_at")
         timed = False
     seen = _seen(log, published, timed)
@@ -88,12 +90,12 @@ def _seen(log: Log, published: Published, timed: bool) -> Seen:
     publishers = np.unique(published.publisher)
     parts = []
     for rows in log.slices(more, required):
-        nodes = np.isin(rows.subscribers, publishers)
-        chosen = np.flatnonzero(nodes[rows.subscriber])
+        nodes = log.nodes(rows.subscribers)
+        chosen = np.flatnonzero(np.isin(nodes, publishers)[rows.subscriber])
         events = published.find(rows)[rows.event[chosen]]
         chosen, events = chosen[events >= 0], events[events >= 0]
         times = rows.more["delivered_at"][chosen] if timed else np.empty(0)
-        codes = rows.subscribers[rows.subscriber[chosen]]
+        codes = nodes[rows.subscriber[chosen]]
         parts.append((codes, rows.position[chosen], events, times))
     joined = [np.concatenate([part[place] for part in parts]) for place in range(4)]
     seen = Seen(joined[0], joined[1], joined[2], joined[3] if timed else None)

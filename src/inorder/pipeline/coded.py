@@ -6,8 +6,9 @@ Python workers, and NumPy then does in one process what a shuffle and a window w
 A log beyond `bounds.SLICE_ROWS_MAX` is shuffled once by subscriber, kept on disk, and taken slice
 by slice; all judges but `total` look at one subscriber at a time, so slices are independent.
 
-Two names with one code would make the verdict wrong. A second, independent hash travels along for
-events; if it ever differs under one code, the log is coded again with another salt.
+Two names with one code could make a kept promise look broken, never a broken one kept (see
+`Log.verify`). Before anything is called broken the codes are therefore verified; if two names do
+share one, the log is read again with other codes.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ Array = npt.NDArray[Any]
 _SLICE = "_slice"
 
 
-class Collision(Exception):
-    """Two different names have one code: try again with another salt."""
+class Recode(Exception):
+    """Two names share a code, or a number does not fit its bits: read again, coded otherwise."""
 
 
 @dataclass(slots=True)
@@ -76,13 +77,18 @@ class Rows:
 
 
 class Log:
-    """A deliveries table, ready to be read as `Rows` with any further columns."""
+    """A deliveries table, ready to be read as `Rows` with any further columns.
 
-    def __init__(self, table: Table, salt: int = 0) -> None:
+    The first coding (`attempt` 0) packs subscriber, position and tag into one number of 64 bits:
+    32, 31 and 1. Later ones have a column for each, and codes of 64 bits.
+    """
+
+    def __init__(self, table: Table, attempt: int = 0) -> None:
         self.table = table
-        self.salt = salt
+        self.attempt = attempt
         self._names: dict[int, str] | None = None
-        self._checks: dict[int, int] = {}
+        self._nodes: dict[int, int] = {}
+        self._verified = False
 
     def slices(
         self, more: dict[str, Column] | None = None, required: Sequence[str] = REQUIRED
@@ -93,31 +99,38 @@ class Log:
         """
         count = -(-self.table.rows // bounds.SLICE_ROWS_MAX)
         with boundary(self.table.path):
-            for frame in self._frames(self._coded(more or {}), count):
+            for frame in self._frames(more or {}, count):
                 yield self._rows(frame, list(more or {}), required)
+
+    def code(self, name: str) -> Column:
+        """The code of a column: null stays null."""
+        return code(name, self.attempt)
 
     def subscriber_names(self) -> dict[int, str]:
         """The name behind each subscriber's code."""
         if self._names is None:
+            columns = (self._subscriber(), self.code("subscriber"), "subscriber")
             with boundary(self.table.path):
-                names = self.table.frame.select("subscriber").distinct()
-                found = names.select(code("subscriber", self.salt), "subscriber").collect()
-            self._names = {row[0]: row[1] for row in found}
+                found = self.table.frame.select("subscriber").distinct().select(*columns).collect()
+            self._names = {row[0]: row[2] for row in found}
+            self._nodes = {row[0]: row[1] for row in found}
             if len(self._names) < len(found):
-                raise Collision
+                raise Recode
         return self._names
+
+    def nodes(self, subscribers: Array) -> Array:
+        """Subscribers' codes as a publisher of the same name is coded."""
+        self.subscriber_names()
+        return np.array([self._nodes[each] for each in subscribers.tolist()], dtype=np.int64)
 
     def event_names(self, codes: Sequence[int]) -> dict[int, str]:
         """The names behind some events' codes."""
         from pyspark.sql import functions as F
 
-        if not codes:
-            return {}
         wanted = F.col("code").isin(sorted(set(map(int, codes))))
-        coded = self.table.frame.select(code("event", self.salt).alias("code"), "event")
+        coded = self.table.frame.select(self.code("event").alias("code"), "event")
         with boundary(self.table.path):
-            found = coded.where(wanted).distinct().collect()
-        return {row[0]: row[1] for row in found}
+            return dict(map(tuple, coded.where(wanted).distinct().collect()))
 
     def coded(self) -> DataFrame:
         """Subscriber, position, event as codes, in-order deliveries only."""
@@ -125,35 +138,68 @@ class Log:
         if self.table.has("in_order"):
             frame = frame.where("in_order")
         return frame.select(
-            code("subscriber", self.salt).alias("subscriber"),
-            "position",
-            code("event", self.salt).alias("event"),
+            self._subscriber().alias("subscriber"), "position", self.code("event").alias("event")
         )
+
+    def verify(self) -> None:
+        """Make sure that no two names share a code; to be asked before calling anything broken.
+
+        Nothing is ever called kept wrongly: two names taken for one only add repeats and
+        constraints (no order between others is lost), so a verdict "kept" needs no proof.
+        """
+        from pyspark.sql import functions as F
+
+        if self._verified:
+            return
+        self.subscriber_names()
+        check = F.hash("name")
+        for name in ("event", "publisher", "topic"):
+            if not self.table.has(name):
+                continue
+            pairs = self.table.frame.select(
+                self.code(name).alias("code"), F.col(name).alias("name")
+            )
+            doubtful = pairs.groupBy("code").agg(
+                F.min(check).alias("low"), F.max(check).alias("high")
+            )
+            with boundary(self.table.path):
+                if not doubtful.where("low != high").isEmpty():
+                    raise Recode
+        self._verified = True
+
+    def _subscriber(self) -> Column:
+        from pyspark.sql import functions as F
+
+        if self.attempt:
+            return self.code("subscriber")
+        return F.when(F.col("subscriber").isNotNull(), F.hash("subscriber").cast("bigint"))
 
     def _coded(self, more: dict[str, Column]) -> DataFrame:
         from pyspark.sql import functions as F
 
-        columns = [
-            code("subscriber", self.salt).alias("subscriber"),
-            F.col("position"),
-            code("event", self.salt).alias("event"),
-            F.hash("event").alias("check"),
-        ]
-        if self.table.has("in_order"):
-            columns.append(F.col("in_order"))
-        return self.table.frame.select(
-            *columns, *(column.alias(name) for name, column in more.items())
-        )
+        in_order = F.col("in_order") if self.table.has("in_order") else F.lit(True)
+        position = F.col("position")
+        if self.attempt:
+            places = [self._subscriber().alias("subscriber"), position, in_order.alias("in_order")]
+        else:
+            fits = (position >= 0) & (position < 2**31)
+            low = F.shiftleft(position, 1).bitwiseOR(in_order.cast("bigint"))
+            packed = F.shiftleft(self._subscriber(), 32).bitwiseOR(low)
+            places = [F.when(fits, packed).alias("packed")]
+        further = [column.alias(name) for name, column in more.items()]
+        return self.table.frame.select(*places, self.code("event").alias("event"), *further)
 
-    def _frames(self, coded: DataFrame, count: int) -> Iterator[Any]:
+    def _frames(self, more: dict[str, Column], count: int) -> Iterator[Any]:
         """The rows as Arrow tables, `count` of them."""
+        coded = self._coded(more)
         if count <= 1:
             yield coded.toArrow()
             return
         from pyspark import StorageLevel
         from pyspark.sql import functions as F
 
-        place = F.pmod(F.coalesce("subscriber", F.lit(0)), F.lit(count)).cast("int")
+        owner = F.col("subscriber") if self.attempt else F.shiftright("packed", 32)
+        place = F.pmod(F.coalesce(owner, F.lit(0)), F.lit(count)).cast("int")
         kept = coded.withColumn(_SLICE, place).repartitionById(count, _SLICE)
         # The cache prunes by the least and greatest slice of a batch: one slice is read at a time.
         kept = kept.persist(StorageLevel.DISK_ONLY)
@@ -164,45 +210,50 @@ class Log:
             kept.unpersist()
 
     def _rows(self, frame: Any, more: list[str], required: Sequence[str]) -> Rows:
-        nulls = [name for name in frame.column_names if frame[name].null_count]
-        if nulls:
+        if any(frame[name].null_count for name in frame.column_names):
             self.table.explain([*required, "in_order"])
-            raise AssertionError(f"nulls in {nulls} that no column explains")
-        subscriber, subscribers = factorize(_column(frame, "subscriber"))
+            assert not self.attempt, "a null that no column explains"
+            raise Recode  # a position of more than 31 bits
+        codes, position, in_order = self._places(frame)
+        subscriber, subscribers = factorize(codes)
         event, events = factorize(_column(frame, "event"))
-        self._refuse_collisions(event, events, _column(frame, "check"))
-        position = _column(frame, "position")
         order = order_by_position(subscriber, position, len(subscribers))
-        in_order = _column(frame, "in_order") if "in_order" in frame.column_names else None
-        if in_order is not None:
-            in_order = None if in_order.all() else in_order[order]
-        rest = {name: _column(frame, name)[order] for name in more}
         subscriber, position = subscriber[order], position[order]
-        starts = edges_of(subscriber, len(subscribers))
-        rows = Rows(subscriber, position, event[order], in_order, starts, subscribers, events, rest)
+        rows = Rows(
+            subscriber,
+            position,
+            event[order],
+            None if in_order.all() else in_order[order],
+            edges_of(subscriber, len(subscribers)),
+            subscribers.astype(np.int64),
+            events,
+            {name: _column(frame, name)[order] for name in more},
+        )
         if _repeats_position(rows):
             self.table.explain_positions()
-            raise Collision  # of two subscribers: by name no position repeats
+            raise Recode  # two subscribers share a code: by name no position repeats
         return rows
 
-    def _refuse_collisions(self, event: Array, events: Array, check: Array) -> None:
-        """One code, one check, in this slice and in all before."""
-        of_event = np.zeros(len(events), dtype=check.dtype)
-        of_event[event] = check
-        if not np.array_equal(of_event[event], check):
-            raise Collision
-        if self.table.rows > bounds.SLICE_ROWS_MAX:
-            found = dict(zip(events.tolist(), of_event.tolist(), strict=True))
-            if any(self._checks.get(each, known) != known for each, known in found.items()):
-                raise Collision
-            self._checks.update(found)
+    def _places(self, frame: Any) -> tuple[Array, Array, Array]:
+        """Subscriber codes, positions and tags."""
+        if self.attempt:
+            names = ("subscriber", "position", "in_order")
+            codes, position, in_order = (_column(frame, name) for name in names)
+            return codes, position, in_order
+        low, high = _halves(_column(frame, "packed"))
+        return high, (low >> 1).astype(np.int32), (low & 1).astype(np.bool_)
 
 
-def code(name: str, salt: int) -> Column:
+def _halves(packed: Array) -> tuple[Array, Array]:
+    """The lower 32 bits, unsigned, and the upper 32 bits, signed."""
+    return packed.astype(np.uint32), (packed >> 32).astype(np.int32)
+
+
+def code(name: str, attempt: int) -> Column:
     """The 64-bit code of a column; null stays null."""
     from pyspark.sql import functions as F
 
-    hashed = F.xxhash64(F.lit(salt), F.col(name)) if salt else F.xxhash64(name)
+    hashed = F.xxhash64(F.lit(attempt), F.col(name)) if attempt else F.xxhash64(name)
     return F.when(F.col(name).isNotNull(), hashed)
 
 
@@ -226,7 +277,8 @@ def order_by_position(subscriber: Array, position: Array, count: int) -> Array:
 
 def edges_of(sorted_numbers: Array, count: int) -> Array:
     """Where each of 0..count-1 begins in sorted numbers, and the end."""
-    return np.searchsorted(sorted_numbers, np.arange(count + 1))
+    wanted = np.arange(count + 1, dtype=sorted_numbers.dtype)  # another type would copy them all
+    return np.searchsorted(sorted_numbers, wanted)
 
 
 def parts_of(sorted_numbers: Array, values: Array) -> list[tuple[int, Array]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inorder.check.verdict import Verdict, judged, not_judged
-from inorder.pipeline.coded import Array, Log, Rows, code
+from inorder.pipeline.coded import Array, Log, Rows
 from inorder.pipeline.hashed import factorize, running_maximum
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ def _needed(log: Log) -> tuple[str, ...]:
 def _columns(log: Log) -> dict[str, Column]:
     from pyspark.sql import functions as F
 
-    columns = {"publisher": code("publisher", log.salt), "seq": F.col("seq")}
+    columns = {"publisher": log.code("publisher"), "seq": F.col("seq")}
     if log.table.has("topic"):
-        columns["topic"] = code("topic", log.salt)
+        columns["topic"] = log.code("topic")
     return columns
 
 
@@ -109,6 +109,8 @@ class Late:
             )
 
     def verdict(self, log: Log) -> Verdict:
+        if self.late:
+            log.verify()
         counts = {"late": self.late, "streams": self.streams}
         return judged(self.promise, self.late, counts, self._witness(log))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from inorder.check.holding import NOT_HELD, Holding, State
 from inorder.check.verdict import Verdict, judged
-from inorder.pipeline.coded import Array, Log, Rows, code
+from inorder.pipeline.coded import Array, Log, Rows
 from inorder.pipeline.matching import Matching
 from inorder.pipeline.published import Published
 from inorder.pipeline.reliable import Holdings
@@ -33,7 +33,7 @@ def check(log: Log, published: Published, holdings: Holdings, matching: Matching
     for (subscriber, topic), holding in filtered.items():
         by_subscriber.setdefault(subscriber, []).append((codes[topic], holding))
     names = log.subscriber_names()
-    more = {"topic": code("topic", log.salt), "delivered_at": F.col("delivered_at")}
+    more = {"topic": log.code("topic"), "delivered_at": F.col("delivered_at")}
     checked, strangers = 0, 0
     earliest: Stranger | None = None
     for rows in log.slices(more, ("subscriber", "position", "event", *NEEDED)):
@@ -94,7 +94,7 @@ def _topic_code(log: Log, topic: str) -> int:
     from pyspark.sql import functions as F
 
     spark = log.table.frame.sparkSession
-    row = spark.range(1).select(F.lit(topic).alias("topic")).select(code("topic", log.salt)).first()
+    row = spark.range(1).select(F.lit(topic).alias("topic")).select(log.code("topic")).first()
     assert row is not None, "one row"
     return int(row[0])
 

@@ -24,9 +24,8 @@ _UNKNOWN = -1
 class Matching:
     """Remembers every answer: many subscribers hold the same filter."""
 
-    def __init__(self, published: Published, salt: int) -> None:
+    def __init__(self, published: Published) -> None:
         self._published = published
-        self._salt = salt
         self._attributes: list[str | None] | None = None
         self._answers: dict[tuple[str, str], Array] = {}
 
@@ -63,7 +62,9 @@ class Matching:
         if not table.has("attributes"):
             return [None] * len(self._published)
         with boundary(table.path):
-            frame = table.frame.select(code("event", self._salt).alias("code"), "attributes")
+            frame = table.frame.select(
+                code("event", self._published.attempt).alias("code"), "attributes"
+            )
             found = frame.toArrow()
         order = find(self._published.code, found["code"].to_numpy())
         texts: list[str | None] = found["attributes"].take(order).to_pylist()

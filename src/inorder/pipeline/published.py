@@ -9,7 +9,7 @@ import numpy as np
 from inorder.errors import BadTrace
 from inorder.pipeline import bounds
 from inorder.pipeline.boundary import boundary
-from inorder.pipeline.coded import Array, Collision, Rows, code
+from inorder.pipeline.coded import Array, Recode, Rows, code
 from inorder.pipeline.hashed import all_different, factorize, find
 from inorder.pipeline.tables import Table
 
@@ -22,10 +22,10 @@ NO_AFTER = -1  # where `after` is null; real ones count from 0
 class Published:
     """The events of a trace; all arrays are parallel. Codes are those of the deliveries."""
 
-    def __init__(self, table: Table, salt: int) -> None:
+    def __init__(self, table: Table, attempt: int) -> None:
         self.table = table
-        self.salt = salt
-        frame = self._read(salt)
+        self.attempt = attempt
+        frame = self._read(attempt)
         self.code = _column(frame, "code")
         self.publisher = _column(frame, "publisher")
         self.seq = _column(frame, "seq")
@@ -46,24 +46,24 @@ class Published:
         """The names behind some events' codes."""
         from pyspark.sql import functions as F
 
-        coded = self.table.frame.select(code("event", self.salt).alias("code"), "event")
+        coded = self.table.frame.select(code("event", self.attempt).alias("code"), "event")
         with boundary(self.table.path):
             return dict(map(tuple, coded.where(F.col("code").isin(codes)).collect()))
 
-    def _read(self, salt: int) -> Any:
+    def _read(self, attempt: int) -> Any:
         from pyspark.sql import functions as F
 
         def or_else(name: str, value: Column) -> Column:
             return F.coalesce(name, value) if self.table.has(name) else value
 
-        topic = code("topic", salt) if self.table.has("topic") else F.lit(0)
+        topic = code("topic", attempt) if self.table.has("topic") else F.lit(0)
         accepted = F.lit(True)
         if self.table.has("accepted_at"):
             accepted = F.col("accepted_at").isNotNull()
         with boundary(self.table.path):
             frame = self.table.frame.select(
-                code("event", salt).alias("code"),
-                code("publisher", salt).alias("publisher"),
+                code("event", attempt).alias("code"),
+                code("publisher", attempt).alias("publisher"),
                 "seq",
                 "published_at",
                 or_else("after", F.lit(NO_AFTER)).cast("bigint").alias("after"),
@@ -88,7 +88,7 @@ class Published:
                 what = " ".join(str(value) for value in first)
                 told = f"column {' and '.join(map(repr, names))} repeats: {count} events"
                 raise BadTrace(self.table.path, f"{told} are published twice (for instance {what})")
-        raise Collision
+        raise Recode
 
 
 def missing(events: Table | None, names: tuple[str, ...]) -> str:

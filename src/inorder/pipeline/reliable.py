@@ -113,7 +113,7 @@ def topic_names(published: Published) -> dict[int, str]:
     """The name behind each number of a topic."""
     with boundary(published.table.path):
         topics = published.table.frame.select("topic").distinct()
-        found = topics.select(code("topic", published.salt), "topic").collect()
+        found = topics.select(code("topic", published.attempt), "topic").collect()
     number = {int(each): place for place, each in enumerate(published.topics.tolist())}
     return {number[row[0]]: row[1] for row in found}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,8 @@ def write_whole(target: Path, text: str) -> None:
     except OSError as error:
         raise Misuse(f"cannot write {target}: {error.strerror}") from None
     finally:
-        aside.unlink(missing_ok=True)
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
 
 
 def latencies(deliveries: Table) -> dict[str, Histogram]:

@@ -27,6 +27,10 @@ DEFAULTS = {
     "spark.driver.memory": "2g",
     # Batches are streamed on to Python as they come, so the JVM never holds the whole result.
     "spark.driver.maxResultSize": "0",
+    # Results of this size go straight to the driver: through the block manager they get lost when
+    # the heap is nearly full ("TaskResultLost", seen at 140 MB a task).
+    "spark.task.maxDirectResultSize": "1g",
+    "spark.rpc.message.maxSize": "1024",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",

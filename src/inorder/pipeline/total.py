@@ -11,6 +11,8 @@ as there are blocks, not as there are subscribers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,14 +22,14 @@ from inorder.check.history import History
 from inorder.check.verdict import Verdict, judged, not_judged
 from inorder.pipeline import bounds
 from inorder.pipeline.boundary import boundary
-from inorder.pipeline.coded import Array, Log, Rows, code, edges_of
+from inorder.pipeline.coded import Array, Log, Rows, edges_of
 from inorder.pipeline.hashed import factorize, repeats, unique
 from inorder.pipeline.inversions import Closest, Disagreements, Lines, disagreements
 from inorder.pipeline.session import cores
 from inorder.pipeline.unique import repeated
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, Row, SparkSession
 
 
 class Order:
@@ -67,13 +69,14 @@ class Order:
             tangled = tangles.events
         found = Disagreements()
         if tangled is None or len(tangled):
+            log.verify()
             found = self._compare(spark, log, tangled)
         counts = {
             "subscribers": self.subscribers,
             "in_order_deliveries": self.in_order_deliveries,
             "disagreeing_subscriber_pairs": found.pairs,
         }
-        self.crossings = [_witness(log, each) for each in found.closest]
+        self.crossings = _witnesses(log, found.closest)
         witness = self.crossings[0] if self.crossings else None
         if not limit:
             also = _judge_tangles(log, tangles, witness)
@@ -141,10 +144,12 @@ class _Tangles:
 
     def smallest(self, most: int) -> Array:
         """The events of components of the least size: at least one, else up to `most` events."""
-        label, size = np.unique(self.label, return_counts=True)
+        order = np.argsort(self.events)  # by code: the choice does not hang on how rows arrive
+        events, labels = self.events[order], self.label[order]
+        label, first, size = np.unique(labels, return_index=True, return_counts=True)
         least = int(size.min())
-        chosen = label[size == least][: max(1, most // least)]
-        return np.asarray(self.events[np.isin(self.label, chosen)])
+        chosen = label[size == least][np.argsort(first[size == least])][: max(1, most // least)]
+        return np.asarray(events[np.isin(labels, chosen)])
 
 
 def tangles_of(first: Array, then: Array, events: Array) -> _Tangles:
@@ -281,31 +286,50 @@ def lines_of_numbered(subscriber: Array, event: Array, position: Array, events: 
     return Lines(present.tolist(), starts, event, position, events)
 
 
-def _witness(log: Log, closest: Closest) -> dict[str, Any]:
-    _, first, a, b, then = closest
+def _witnesses(log: Log, closest: list[Closest]) -> list[dict[str, Any]]:
+    """The disagreements with names, in two passes over the log for all of them."""
+    if not closest:
+        return []
     names = sorted(log.subscriber_names().values())
-    places = _places_of(log, names[a], names[b], (first, then))
-    e, f = places
-    return {
-        "events": [e, f],
-        "subscribers": [names[a], names[b]],
-        "positions": {names[a]: [first, then], names[b]: [places[e], places[f]]},
-    }
+    at_a = {(names[a], at): "" for _, first, a, _, then in closest for at in (first, then)}
+    for row in _in_order(log, [_is(name, "position", at) for name, at in at_a]):
+        at_a[row["subscriber"], row["position"]] = row["event"]
+    wanted = [
+        (names[b], at_a[names[a], at]) for _, first, a, b, then in closest for at in (first, then)
+    ]
+    at_b: dict[tuple[str, str], int] = {}
+    for row in _in_order(log, [_is(name, "event", event) for name, event in wanted]):
+        key = (row["subscriber"], row["event"])
+        at_b[key] = min(at_b.get(key, row["position"]), row["position"])
+    found = []
+    for _, first, a, b, then in closest:
+        e, f = at_a[names[a], first], at_a[names[a], then]
+        places = [at_b[names[b], e], at_b[names[b], f]]
+        found.append(
+            {
+                "events": [e, f],
+                "subscribers": [names[a], names[b]],
+                "positions": {names[a]: [first, then], names[b]: places},
+            }
+        )
+    return found
 
 
-def _places_of(log: Log, a: str, b: str, at: tuple[int, int]) -> dict[str, int]:
-    """The two events a delivered at these positions, with their first in-order places at b."""
+def _is(subscriber: str, column: str, value: Any) -> Column:
     from pyspark.sql import functions as F
 
+    both: Column = (F.col("subscriber") == subscriber) & (F.col(column) == value)
+    return both
+
+
+def _in_order(log: Log, any_of: list[Column]) -> list[Row]:
+    """In-order deliveries that fulfil one of the conditions."""
     frame = log.table.frame
     if log.table.has("in_order"):
         frame = frame.where("in_order")
     with boundary(log.table.path):
-        mine = frame.where((F.col("subscriber") == a) & F.col("position").isin(*at))
-        events = [row[0] for row in mine.orderBy("position").select("event").collect()]
-        other = frame.where((F.col("subscriber") == b) & F.col("event").isin(*events))
-        found = dict(map(tuple, other.groupBy("event").agg(F.min("position")).collect()))
-    return {event: found[event] for event in events}
+        chosen = frame.where(reduce(or_, any_of))
+        return chosen.select("subscriber", "position", "event").collect()
 
 
 def _judge_tangles(log: Log, tangles: _Tangles, total: dict[str, Any] | None) -> Verdict:
@@ -321,17 +345,13 @@ def _cycle(log: Log, tangles: _Tangles, total: dict[str, Any] | None) -> dict[st
     """
     from pyspark.sql import functions as F
 
-    frame = log.table.frame
-    if log.table.has("in_order"):
-        frame = frame.where("in_order")
-    most = max(2, bounds.CYCLE_ROWS_MAX // max(1, len(log.subscriber_names())))
+    most = bounds.CYCLE_EVENTS_MAX
     smallest = tangles.smallest(most)
     if len(smallest) > most and total is not None:
-        chosen = frame.where(F.col("event").isin(total["events"]))
+        chosen = F.col("event").isin(total["events"])
     else:
-        chosen = frame.where(code("event", log.salt).isin(smallest[:most].tolist()))
-    with boundary(log.table.path):
-        found = [tuple(row) for row in chosen.select("subscriber", "position", "event").collect()]
+        chosen = log.code("event").isin(smallest[:most].tolist())
+    found = [tuple(row) for row in _in_order(log, [chosen])]
     verdict = acyclic.check(History.foreign(found, log.table.path))
     if verdict.witness is None:  # the bound cut the tangle where its cycle closes
         return {"events": sorted({event for _, _, event in found})[:10], "cut": True}

@@ -45,7 +45,7 @@ class Repeats:
         distance = concerned.position - least(concerned.position, concerned.pair_keys())
         for owner in np.unique(concerned.subscriber).tolist():
             mine = slice(int(concerned.bounds[owner]), int(concerned.bounds[owner + 1]))
-            away = np.where(distance[mine] > 0, distance[mine], np.iinfo(np.int64).max)
+            away = np.where(distance[mine] > 0, distance[mine], np.iinfo(distance.dtype).max)
             at = int(np.argmin(away)) + mine.start
             self._closest.append(
                 (
@@ -57,6 +57,8 @@ class Repeats:
             )
 
     def verdict(self, log: Log) -> Verdict:
+        if self.repeats:
+            log.verify()
         counts = {"deliveries": self.deliveries, "repeats": self.repeats}
         return judged("unique", self.repeats, counts, self._witness(log))
 

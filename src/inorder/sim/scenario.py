@@ -144,16 +144,16 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return self.duration if self.faults.until is None else self.faults.until
 
 
-def load(path: str | Path) -> Scenario:
-    """Read and validate a scenario file."""
+def load(path: str | Path, order: dict[str, Any] | None = None) -> Scenario:
+    """Read and validate a scenario file; `order` replaces single keys of its `[order]`."""
     try:
         text = Path(path).read_bytes()
     except OSError as error:
         raise BadScenario(str(path), f"cannot be read: {error.strerror}") from None
-    return parse(text)
+    return parse(text, order)
 
 
-def parse(text: str | bytes) -> Scenario:
+def parse(text: str | bytes, order: dict[str, Any] | None = None) -> Scenario:
     """Validate the text of a scenario.
 
     >>> parse('topics = 2').topic_names
@@ -167,6 +167,8 @@ def parse(text: str | bytes) -> Scenario:
         table = msgspec.toml.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadScenario("file", f"is not TOML: {error}") from None
+    if order and isinstance(table.get("order", {}), dict):
+        table["order"] = {**table.get("order", {}), **order}
     return from_table(table)
 
 

@@ -1,6 +1,6 @@
 """Scripts: a schedule written by hand, with everything that could be seen beside it.
 
-A script is a text of blocks. A block is comment lines (`#`), a command, `----` and what happened.
+A script is a text of blocks. A block is comment lines (`#`), commands, `----` and what happened.
 Running a script again must give the same text; `pytest --rewrite` writes it anew, and the diff is
 the review.
 
@@ -16,11 +16,22 @@ the review.
 | hold a->b / release a->b             | keeps a link out of `stabilize`; `*` stands for anybody |
 | stabilize [a b]                      | delivers until nothing more can be (at these nodes)     |
 | fire a timer / timers                | a timer runs out / lists those that run                 |
-| crash a / restart a                  | memory is lost; comes back from its disk                |
+| crash a [2] / restart a              | memory is lost (with a number: in a's next step, behind |
+|                                      | so many effects); comes back from its disk              |
 | delivered                            | everybody's deliveries so far                           |
+| quiet Ack joins                      | leaves out lines with one of these words, until the     |
+|                                      | next `quiet`                                            |
+
+A second `clients` begins a new world in the same file. To play one file and see what happens:
+
+    python -m inorder.sim.script tests/scripts/none/disagreement.txt
 """
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -28,7 +39,7 @@ from inorder.errors import InorderError, Misuse
 from inorder.event import Scalar
 from inorder.guarantee import guarantee
 from inorder.machine import Machine
-from inorder.settings import convert
+from inorder.settings import assignment, convert
 from inorder.sim.narrate import brief
 from inorder.sim.pool import Op, Pool, Step
 
@@ -40,15 +51,15 @@ class Block(Struct):
     """`head` is comments and blank lines, kept as they are; `seen` is what the file says."""
 
     head: list[str]
-    command: str
+    commands: list[str]
     seen: list[str]
 
 
 def parse(text: str) -> list[Block]:
     """The blocks of a script.
 
-    >>> [block.command for block in parse("# hello\\nflying\\n----\\nnothing\\n")]
-    ['flying']
+    >>> [block.commands for block in parse("# hello\\nflying\\n----\\nnothing\\n")]
+    [['flying']]
     """
     blocks: list[Block] = []
     head: list[str] = []
@@ -57,10 +68,12 @@ def parse(text: str) -> list[Block]:
         if not line.strip() or line.startswith("#"):
             head.append(line)
             continue
-        block = Block(head, line.strip(), [])
+        block = Block(head, [line.strip()], [])
         head = []
-        if (rule := next(lines, "")) != "----":
-            raise Misuse(f"after the command {block.command!r} comes ----, not {rule!r}")
+        while (rule := next(lines, "")) != "----":
+            if not rule.strip() or rule.startswith("#"):
+                raise Misuse(f"after the command {block.commands[-1]!r} comes ----, not {rule!r}")
+            block.commands.append(rule.strip())
         for seen in lines:
             if not seen.strip():
                 head = [seen]
@@ -75,11 +88,13 @@ def play(text: str) -> str:
     stage = Stage()
     out: list[str] = []
     for block in parse(text):
-        try:
-            seen = stage.run(block.command)
-        except InorderError as error:
-            seen = [f"error: {error}"]
-        out += [*block.head, block.command, "----", *(seen or ["ok"])]
+        seen: list[str] = []
+        for command in block.commands:
+            try:
+                seen += stage.run(command)
+            except InorderError as error:
+                seen.append(f"error: {error}")
+        out += [*block.head, *block.commands, "----", *(seen or ["ok"])]
     return "\n".join(out) + "\n"
 
 
@@ -90,20 +105,53 @@ class Stage:
         self.pool = Pool({})
         self._topics: tuple[str, ...] = ("t1",)
         self._held: list[tuple[str, str]] = []
+        # Nodes that are down; nodes that crash in their next step, behind so many effects.
+        self._down: set[str] = set()
+        self._cut: dict[str, int] = {}
+        self._quiet: set[str] = set()
         self._options: dict[str, object] = {}
         self._guarantee = guarantee("none")
+        self._commands: dict[str, Callable[..., list[str]]] = {
+            "clients": self._clients,
+            "publish": self._publish,
+            "subscribe": self._subscribe,
+            "unsubscribe": self._unsubscribe,
+            "flying": self._flying,
+            "deliver": self._deliver,
+            "lose": self._lose,
+            "double": self._double,
+            "hold": self._hold,
+            "release": self._release,
+            "stabilize": self._stabilize,
+            "timers": self._timers,
+            "fire": self._fire,
+            "crash": self._crash,
+            "restart": self._restart,
+            "delivered": self._delivered,
+            "quiet": self._leave_out,
+        }
 
     def run(self, line: str) -> list[str]:
         command, *words = line.split()
-        handler = getattr(self, f"_{command}", None)
+        handler = self._commands.get(command)
         if handler is None:
             raise Misuse(f"unknown command {command!r}")
-        lines: list[str] = handler(*words)
-        return lines
+        lines = handler(*words)
+        return [line for line in lines if not self._quiet.intersection(line.split())]
+
+    def _leave_out(self, *words: str) -> list[str]:
+        self._quiet = {*words}
+        return []
+
+    def _take(self, step: Step) -> list[str]:
+        cut = self._cut.pop(step.node, None)
+        if cut is not None:
+            self._down.add(step.node)
+        return self.pool.take(step, crash_after=cut)
 
     def _clients(self, *words: str) -> list[str]:
         names = [word for word in words if "=" not in word]
-        options: dict[str, object] = dict(_assignment(word) for word in words if "=" in word)
+        options: dict[str, object] = dict(assignment(word) for word in words if "=" in word)
         topics = options.pop("topics", None)
         if topics is not None:
             self._topics = tuple(str(topics).split(","))
@@ -113,6 +161,9 @@ class Stage:
         for name in names:
             machines[name] = self._client(name)
         self.pool = Pool(machines)
+        self._held.clear()
+        self._down.clear()
+        self._cut.clear()
         return []
 
     def _client(self, name: str) -> Machine:
@@ -124,7 +175,7 @@ class Stage:
         return dict(self._guarantee.services(self._topics, options))
 
     def _publish(self, node: str, topic: str, *words: str) -> list[str]:
-        value: dict[str, Scalar] = dict(_assignment(word) for word in words)
+        value: dict[str, Scalar] = dict(assignment(word) for word in words)
         return self.pool.perform(node, Op("publish", (topic,), value))
 
     def _subscribe(self, node: str, *topics: str) -> list[str]:
@@ -143,16 +194,27 @@ class Stage:
     def _deliver(self, link: str, which: str = "1") -> list[str]:
         source, node = _link(link)
         queue = self.pool.links.get((source, node), ())
-        index = int(which) - 1
+        index = self._index(source, node, which)
+        if node in self._down:
+            raise Misuse(f"{node} is down")
         if index < len(queue):
-            return self.pool.take(Step("receive", node, source, index, False))
-        return self.pool.take(Step("receive", node, source, index - len(queue), True))
+            return self._take(Step("receive", node, source, index, False))
+        return self._take(Step("receive", node, source, index - len(queue), True))
 
     def _lose(self, link: str, which: str = "1") -> list[str]:
-        return [self.pool.lose(*_link(link), int(which) - 1)]
+        source, node = _link(link)
+        return [self.pool.lose(source, node, self._index(source, node, which))]
 
     def _double(self, link: str, which: str = "1") -> list[str]:
-        return [self.pool.double(*_link(link), int(which) - 1)]
+        source, node = _link(link)
+        return [self.pool.double(source, node, self._index(source, node, which))]
+
+    def _index(self, source: str, node: str, which: str) -> int:
+        tables = (self.pool.links, self.pool.diffused)
+        flying = sum(len(table.get((source, node), ())) for table in tables)
+        if not 1 <= int(which) <= flying:
+            raise Misuse(f"{flying} messages are in flight from {source} to {node}")
+        return int(which) - 1
 
     def _hold(self, *links: str) -> list[str]:
         self._held += [_link(link) for link in links]
@@ -174,10 +236,11 @@ class Stage:
                 for step in self.pool.steps(lambda timer: False)
                 if not (step.kind == "receive" and self._is_held(step.source, step.node))
                 and (not nodes or step.node in nodes)
+                and step.node not in self._down
             ]
             if not steps:
                 return lines or ["quiet"]
-            lines += self.pool.take(steps[0])
+            lines += self._take(steps[0])
         raise Misuse(f"not quiet after {STABILIZE_STEPS_MAX} steps")
 
     def _timers(self) -> list[str]:
@@ -185,13 +248,20 @@ class Stage:
                 self.pool.timers[node]] or ["none"]  # fmt: skip
 
     def _fire(self, node: str, timer: str) -> list[str]:
-        return self.pool.take(Step("fire", node, timer))
+        if timer not in self.pool.timers.get(node, ()):
+            raise Misuse(f"{node} has no timer {timer}")
+        return self._take(Step("fire", node, timer))
 
-    def _crash(self, node: str) -> list[str]:
-        self.pool.crash(node)
+    def _crash(self, node: str, effects: str = "") -> list[str]:
+        if effects:
+            self._cut[node] = int(effects)
+        else:
+            self._down.add(node)
+            self.pool.crash(node)
         return []
 
     def _restart(self, node: str) -> list[str]:
+        self._down.discard(node)
         services = self._services()
         machine = services[node] if node in services else self._client(node)
         return self.pool.restart(node, machine)
@@ -210,15 +280,15 @@ def _link(text: str) -> tuple[str, str]:
     return source, node
 
 
-def _assignment(word: str) -> tuple[str, bool | int | float | str]:
-    key, equals, text = word.partition("=")
-    if not equals:
-        raise Misuse(f"{word!r} is not key=value")
-    if text in ("true", "false"):
-        return key, text == "true"
-    for kind in (int, float):
-        try:
-            return key, kind(text)
-        except ValueError:
-            continue
-    return key, text
+def main(name: str) -> int:
+    """Play one file, print what really happened; 1 if the file says otherwise."""
+    text = Path(name).read_text()
+    played = play(text)
+    print(played, end="")
+    return int(played != text)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m inorder.sim.script FILE")
+    sys.exit(main(sys.argv[1]))

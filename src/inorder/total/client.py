@@ -186,6 +186,7 @@ class Client:
     # The whole state.
 
     def snapshot(self) -> bytes:
+        self.subscriber.engine.store()
         return pack(self._s)
 
     @classmethod

@@ -56,7 +56,8 @@ class EngineState(Struct):
     last_epoch: int = 0
     # Counts arrivals in the buffer of tag mode: which event is the oldest.
     places: int = 0
-    held: dict[str, dict[int, Held]] = {}
+    # What waits, as of the last `store`.
+    held: list[tuple[str, int, Held]] = []
 
 
 class Engine:
@@ -67,6 +68,7 @@ class Engine:
         self.out: list[Effect] = []
         self._options = options
         self._compact = options.stamp == "compact"
+        self._hold_mode = options.mode == "hold"
         self.held = Holding(state.held)
         # When events began to wait: only to report it, hence no part of the state.
         self._since: dict[Key, float] = {}
@@ -77,6 +79,10 @@ class Engine:
             assert held is not None
             if key[0] in state.active and options.buffered:
                 self._park(key, held.stamp)
+
+    def store(self) -> None:
+        """Put what waits into the state, for a snapshot."""
+        self.s.held = self.held.rows()
 
     # Inputs.
 
@@ -94,14 +100,11 @@ class Engine:
         if not self._options.buffered:
             self._judge(key, epoch, stamp, event, now)
             return True
-        if not self._fresh(key, epoch, stamp):
-            self._tag(event, 0.0)
-            return True
-        if self._ready(key, stamp):
-            self._pass(key, epoch, stamp, event, 0.0)
+        if self._may_leave(key, epoch, stamp):
+            self._judge(key, epoch, stamp, event, now)
             self._release([], now)
             return True
-        if self._options.mode == "hold":
+        if self._hold_mode:
             if self.held.size >= self._options.room:
                 self.out.append(Note("held_full"))
                 return False
@@ -111,6 +114,31 @@ class Engine:
         self._hold(key, Held(epoch, stamp, event, s.places), now)
         self._make_room(now)
         return True
+
+    def passes(self, topic: str, first: int, epoch: int, stamp: Stamp) -> bool:
+        """Whether a whole batch that starts with `first` may be delivered as it stands.
+
+        If its first event may, so may the others: they share all other entries, and nothing can
+        stand between them.
+        """
+        if not self._options.buffered:
+            return self._fresh((topic, first), epoch, stamp)
+        return self._hold_mode and self._ready((topic, first), stamp)
+
+    def deliver_batch(
+        self,
+        topic: str,
+        first: int,
+        epoch: int,
+        stamp: Stamp,
+        events: tuple[Event, ...],
+        now: float,
+    ) -> None:
+        """Deliver a batch that passes, moving the clocks once."""
+        self.out += [Deliver(event) for event in events[:-1]]
+        self._pass((topic, first + len(events) - 1), epoch, stamp, events[-1], 0.0)
+        if self._options.buffered:
+            self._release([], now)
 
     def expire(self, key: Key, now: float) -> None:
         """An event has waited for its whole time."""
@@ -156,7 +184,7 @@ class Engine:
                 keys.append(key)
                 self._start_timer(key)
         self._release(keys, now)
-        if self._options.mode == "tag":
+        if not self._hold_mode:
             self._make_room(now)
 
     def drop(self, topics: list[str], now: float) -> None:
@@ -203,10 +231,17 @@ class Engine:
     def _judge(
         self, key: Key, epoch: int, stamp: Stamp, event: Event, now: float, waited_s: float = 0.0
     ) -> None:
-        if self._fresh(key, epoch, stamp):
+        # What is ready is in order (the tests check it); in hold mode nothing else gets here.
+        if self._hold_mode or self._fresh(key, epoch, stamp):
             self._pass(key, epoch, stamp, event, waited_s)
         else:
-            self._tag(event, waited_s)
+            self.out.append(Deliver(event, False, waited_s))
+
+    def _may_leave(self, key: Key, epoch: int, stamp: Stamp) -> bool:
+        """Whether waiting is over: nothing is missing, or (tag) its place has gone by already."""
+        if self._ready(key, stamp):
+            return True
+        return not self._hold_mode and not self._fresh(key, epoch, stamp)
 
     def _pass(self, key: Key, epoch: int, stamp: Stamp, event: Event, waited_s: float) -> None:
         s = self.s
@@ -219,10 +254,6 @@ class Engine:
         if self._options.buffered:
             self._moved.append(key[0])
             self._moved.extend([other for other, _ in stamp])
-
-    def _tag(self, event: Event, waited_s: float) -> None:
-        assert self._options.mode == "tag", "hold never tags"
-        self.out.append(Deliver(event, False, waited_s))
 
     # Waiting.
 
@@ -283,11 +314,11 @@ class Engine:
             self._judge(key, held.epoch, held.stamp, held.event, now, waited_s)
 
     def _awake(self, key: Key) -> bool:
-        """Whether a waiting event may leave now: it is ready, or too late already."""
+        """Whether a waiting event may leave now; if not, it waits for the next thing missing."""
         held = self.held.get(key)
         if held is None or key[0] not in self.s.active:
             return False
-        if self._ready(key, held.stamp) or not self._fresh(key, held.epoch, held.stamp):
+        if self._may_leave(key, held.epoch, held.stamp):
             return True
         self._park(key, held.stamp)
         return False

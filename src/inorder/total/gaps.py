@@ -58,6 +58,15 @@ class Gaps:
             gaps.known = number
         return True
 
+    def extend(self, topic: str, first: int, count: int) -> bool:
+        """Note a run of numbers at once, if it is just the next ones; else do nothing."""
+        gaps = self.topics[topic]
+        if first != gaps.have + 1 or gaps.beyond:
+            return False
+        gaps.have += count
+        gaps.known = max(gaps.known, gaps.have)
+        return True
+
     def hear(self, topic: str, number: int) -> bool:
         """A number is known to exist; True if it, or one before it, is missing."""
         gaps = self.topics.get(topic)

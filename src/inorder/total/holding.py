@@ -31,9 +31,11 @@ class Held(Struct, gc=False):
 class Holding:
     """Events by topic and number."""
 
-    def __init__(self, topics: dict[str, dict[int, Held]]) -> None:
-        self.topics = topics
-        self.size = sum(len(numbers) for numbers in topics.values())
+    def __init__(self, rows: list[tuple[str, int, Held]]) -> None:
+        self.topics: dict[str, dict[int, Held]] = {}
+        self.size = 0
+        for topic, number, held in rows:
+            self.put((topic, number), held)
         # topic -> heap of (number to be reached, who waits); topic -> who waits for its walk.
         self._clocks: dict[str, list[tuple[int, Key]]] = {}
         self._walks: dict[str, list[Key]] = {}
@@ -60,6 +62,10 @@ class Holding:
     def keys(self, topic: str) -> list[Key]:
         """The waiting events of a topic, by number."""
         return [(topic, number) for number in sorted(self.topics.get(topic, ()))]
+
+    def rows(self) -> list[tuple[str, int, Held]]:
+        """Everything that waits, in a fixed order: the state."""
+        return [(*key, self.topics[key[0]][key[1]]) for key in self.all_keys()]
 
     def all_keys(self) -> list[Key]:
         return [key for topic in sorted(self.topics) for key in self.keys(topic)]

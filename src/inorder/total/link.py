@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from inorder.effect import CancelTimer, Effect, Note, Send, SetTimer
 from inorder.limits import LINK_PEERS_MAX, LINK_RESEND_BURST, LINK_TRIES_MAX, LINK_UNACKED_MAX
-from inorder.total.messages import Ack, Body, Create, Frame
+from inorder.total.messages import Ack, Body, Frame
 
 # Resending backs off to this many times the first wait.
 BACK_OFF_MAX = 16

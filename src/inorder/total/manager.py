@@ -77,12 +77,14 @@ class Manager:
         self._full = full
         self._retention = retention
         self._rated = rated
+        # Derived from the group and the order; None when either has changed.
+        self._split: tuple[list[str], tuple[str, ...]] | None = None
 
     # Stamping (section 4 of the report, Figure 2 of the supplement).
 
     def create(
         self, events: tuple[Event, ...], session: int, rank: Mapping[str, int], now: float
-    ) -> tuple[int, list[tuple[str, int]], list[str]]:
+    ) -> tuple[int, list[tuple[str, int]], tuple[str, ...]]:
         """Number a batch: its first number, the entries known here, the topics to be asked."""
         s = self.s
         first = s.count + 1
@@ -93,16 +95,23 @@ class Manager:
         s.outstanding += 1
         if self._rated:
             self._note_rate(len(events), now)
-        mine = rank[s.topic]
+        if self._split is None:
+            self._split = self._split_group(rank)
+        below, above = self._split
         # The number of the LAST event of the batch: nobody sees the counter in between.
         known = [(s.topic, s.count)]
-        above = []
-        for topic in self.group.others:
-            if rank[topic] < mine:
-                above.append(topic)
-            elif self._full:
-                known.append((topic, s.lower.get(topic, 0)))
+        known += [(topic, s.lower.get(topic, 0)) for topic in below]
         return first, known, above
+
+    def _split_group(self, rank: Mapping[str, int]) -> tuple[list[str], tuple[str, ...]]:
+        """The group: topics whose entries we know, and those above, in the order of the way up."""
+        mine = rank[self.s.topic]
+        others = self.group.others
+        below = [topic for topic in others if rank[topic] > mine] if self._full else []
+        above = sorted(
+            (topic for topic in others if rank[topic] < mine), key=rank.__getitem__, reverse=True
+        )
+        return below, tuple(above)
 
     def is_duplicate(self, events: tuple[Event, ...]) -> bool:
         return events[0].seq <= self.s.numbered.get(events[0].publisher, 0)
@@ -114,6 +123,15 @@ class Manager:
         holds = self.group.holds
         raise_to(s.lower, [(t, n) for t, n in entries if rank[t] > mine and holds(t)])
         entries.append((s.topic, s.count))
+
+    def is_under_way(self, first: int) -> bool:
+        """Whether a round that began with this number has not ended yet."""
+        index = bisect_left(self.s.log, first, key=_first)
+        return (
+            index < len(self.s.log)
+            and self.s.log[index].first == first
+            and self.s.log[index].stamp is None
+        )
 
     def complete(self, first: int, epoch: int, others: Stamp) -> Batch:
         """All entries are there: the batch may be shown."""
@@ -137,6 +155,7 @@ class Manager:
         s = self.s
         here = s.topic in walk.topics
         held = s.subs.get(walk.subscriber)
+        self._split = None
         if self.group.register(walk.subscriber, walk.version, walk.topics if here else ()):
             if not here:
                 s.reported.pop(walk.subscriber, None)
@@ -150,6 +169,7 @@ class Manager:
 
     def install(self, cut: Stamp) -> None:
         """A new order: everything numbered so far comes before everything after it."""
+        self._split = None
         raise_to(self.s.lower, [entry for entry in cut if self.group.holds(entry[0])])
 
     # Repair and retention.

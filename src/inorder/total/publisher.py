@@ -41,8 +41,8 @@ class Sized(Struct, frozen=True, gc=False):
 
 class PublisherState(Struct):
     next_seq: int = 1
-    # Requests under way: topic -> first sequence number -> events.
-    under_way: dict[str, dict[int, tuple[Event, ...]]] = {}
+    # Requests under way, by topic: the events of each.
+    under_way: dict[str, list[tuple[Event, ...]]] = {}
     # Events waiting for the window, by topic (all in one queue with a fence).
     waiting: dict[str, list[Sized]] = {}
 
@@ -94,11 +94,12 @@ class Publisher:
     def on_accepted(self, source: str, accepted: Accepted, now: float) -> list[Effect]:
         s = self.s
         topic = accepted.topic
-        events = s.under_way.get(topic, {}).get(accepted.seq)
-        if events is None or len(events) != accepted.count:
+        requests = s.under_way.get(topic, [])
+        events = next((each for each in requests if each[0].seq == accepted.seq), ())
+        if not events or len(events) != accepted.count:
             raise BadMessage(source, f"accepts {topic} {accepted.seq}, which was not asked for")
-        del s.under_way[topic][accepted.seq]
-        if not s.under_way[topic]:
+        requests.remove(events)
+        if not requests:
             del s.under_way[topic]
         others = without(accepted.stamp, topic)
         effects: list[Effect] = []
@@ -137,5 +138,5 @@ class Publisher:
             count += 1
         events = tuple(sized.event for sized in queue[:count])
         del queue[:count]
-        self.s.under_way.setdefault(topic, {})[events[0].seq] = events
+        self.s.under_way.setdefault(topic, []).append(events)
         self._links.post(self._directory.home(topic), Create(topic, events), self._life)

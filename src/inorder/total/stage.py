@@ -171,7 +171,7 @@ class Stage(Service):
         first, entries, above = manager.create(request.events, waiting.session, rank, now)
         rate = manager.rate(now) if self.options.metric == "rate" else 0.0
         fill = Fill(self.s.epoch, request.topic, first, len(request.events), request.topic,
-                    self.path.upwards(above), (), rate)  # fmt: skip
+                    above, (), rate)  # fmt: skip
         return self._climb(fill, entries, now)
 
     def _on_fill(self, source: str, fill: Fill, now: float) -> list[Effect]:
@@ -327,7 +327,8 @@ class Stage(Service):
 
     def _on_install(self, source: str, install: Install, now: float) -> list[Effect]:
         s = self.s
-        assert s.frozen and s.answered, "an order is installed in a frozen stage"
+        assert s.frozen, "an order is installed in a frozen stage"
+        assert s.answered, "an order is installed when all rounds have ended"
         s.epoch = install.epoch
         s.order = install.order
         s.parents = dict(install.parents)

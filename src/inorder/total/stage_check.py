@@ -6,6 +6,7 @@ messages are refused is stuck until it is mended, and harms nobody else.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from inorder.errors import BadMessage
@@ -41,11 +42,15 @@ def _fill(stage: Stage, source: str, session: int, fill: Fill) -> None:
     _home(stage, source, fill.at)
     _epoch(stage, source, fill.epoch)
     _all_known(stage, source, (fill.topic, *fill.want, *(topic for topic, _ in fill.stamp)))
+    _way(stage, source, fill.epoch, fill.at, fill.want)
 
 
 def _complete(stage: Stage, source: str, session: int, complete: Complete) -> None:
     _peer(stage, source, "complete")
     _home(stage, source, complete.topic)
+    _all_known(stage, source, tuple(topic for topic, _ in complete.stamp))
+    if not stage.managers[complete.topic].is_under_way(complete.first):
+        raise BadMessage(source, f"ends a round of {complete.topic} that is not under way")
 
 
 def _walk(stage: Stage, source: str, session: int, walk: Walk) -> None:
@@ -53,11 +58,13 @@ def _walk(stage: Stage, source: str, session: int, walk: Walk) -> None:
         raise BadMessage(source, "walks past topics it wants to hold")
     if len(walk.visit) > 2 * TOPICS_PER_SUBSCRIBER_MAX:
         raise BadMessage(source, f"walks over {len(walk.visit)} topics")
-    _all_known(stage, source, (*walk.visit, *(topic for topic, _ in walk.stamp)))
+    named = (*walk.visit, *walk.want, *(topic for topic, _ in walk.stamp))
+    _all_known(stage, source, named)
     if walk.epoch >= 0:
         _peer(stage, source, "walk that has entered")
         _home(stage, source, walk.at)
         _epoch(stage, source, walk.epoch)
+        _way(stage, source, walk.epoch, walk.at, walk.want)
     elif not stage.directory.is_service(source):
         trusted = stage.options.links == "trusted"
         if walk.subscriber != source or (life_of(walk.version) != session and not trusted):
@@ -96,6 +103,16 @@ def _peer(stage: Stage, source: str, what: str) -> None:
 def _epoch(stage: Stage, source: str, epoch: int) -> None:
     if epoch < stage.s.epoch:
         raise BadMessage(source, f"a round of epoch {epoch}, this is {stage.s.epoch}")
+
+
+def _way(stage: Stage, source: str, epoch: int, at: str, want: tuple[str, ...]) -> None:
+    """What is still wanted lies ahead, in order. An order to come cannot be checked yet."""
+    if epoch != stage.s.epoch:
+        return
+    rank = stage.path.rank
+    ranks = [rank[at] + 1, *(rank[topic] for topic in want)]
+    if not want or any(before <= after for before, after in pairwise(ranks)):
+        raise BadMessage(source, f"a way from {at} over {want}")
 
 
 def _all_known(stage: Stage, source: str, topics: tuple[str, ...]) -> None:

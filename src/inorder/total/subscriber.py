@@ -170,7 +170,9 @@ class Subscriber:
 
     def on_walk_done(self, source: str, done: WalkDone, now: float) -> list[Effect]:
         s = self.s
-        if s.walking is None or done.version != version_of(self._life, s.count):
+        if done.version < version_of(self._life, s.count):
+            return [Note("old_walk")]
+        if s.walking is None or done.version > version_of(self._life, s.count):
             raise BadMessage(source, f"ends a walk that is not under way ({done.version})")
         s.registered = {*s.walking}
         s.walking = None
@@ -204,10 +206,31 @@ class Subscriber:
         active = topic in s.engine.active
         if not active and topic not in s.engine.pending:
             return []  # left meanwhile (R8: not to be handed on as late)
+        if not active or not self._take_whole(batch, now):
+            self._take_singly(batch, active, now)
+        touched = [topic]
+        for other, number in batch.stamp:
+            if self.gaps.hear(other, number):
+                touched.append(other)
+        return [*self._take_out(), *self._mind(touched)]
+
+    def _take_whole(self, batch: Events, now: float) -> bool:
+        """The usual case: the next numbers of the topic, and nothing stands before them."""
+        topic, first, epoch, stamp = batch.topic, batch.first, batch.epoch, batch.stamp
+        if not self.engine.passes(topic, first, epoch, stamp):
+            return False
+        if not self.gaps.extend(topic, first, len(batch.events)):
+            return False
+        self.engine.deliver_batch(topic, first, epoch, stamp, batch.events, now)
+        return True
+
+    def _take_singly(self, batch: Events, active: bool, now: float) -> None:
+        topic = batch.topic
+        start = self.s.engine.start
         for number, event in enumerate(batch.events, batch.first):
             key = (topic, number)
             if active:
-                if number <= s.engine.start[topic] or self.gaps.has(topic, number):
+                if number <= start[topic] or self.gaps.has(topic, number):
                     continue
             elif key in self.engine.held:
                 continue
@@ -216,15 +239,9 @@ class Subscriber:
                 break  # no room: it and what follows will be asked for again
             if active:
                 self.gaps.add(topic, number)
-        touched = [topic]
-        for other, number in batch.stamp:
-            if self.gaps.hear(other, number):
-                touched.append(other)
-        return [*self._take_out(), *self._mind(touched)]
 
     def on_heartbeat(self, source: str, beat: Heartbeat, now: float) -> list[Effect]:
-        if source != self._directory.home(beat.topic):
-            raise BadMessage(source, f"is not home to {beat.topic}")
+        self._check_home(source, beat.topic)
         s = self.s
         topic = beat.topic
         if topic in s.engine.pending:
@@ -235,8 +252,7 @@ class Subscriber:
         return [Send(source, Report(topic, s.gaps[topic].have)), *self._mind([topic])]
 
     def on_gone(self, source: str, gone: Gone, now: float) -> list[Effect]:
-        if source != self._directory.home(gone.topic):
-            raise BadMessage(source, f"is not home to {gone.topic}")
+        self._check_home(source, gone.topic)
         s = self.s
         topic = gone.topic
         if topic not in s.engine.active or gone.last <= s.gaps[topic].have:
@@ -288,15 +304,20 @@ class Subscriber:
             effects += [Note("repair_asked"), SetTimer("repair", wait_s)]
         return effects
 
+    def _check_home(self, source: str, topic: str) -> None:
+        if topic not in self._directory or source != self._directory.home(topic):
+            raise BadMessage(source, f"is not home to {topic}")
+
     def _check(self, source: str, batch: Events) -> None:
-        home = self._directory.home(batch.topic)
-        if source != home and (
-            self._options.diffusion == "manager"
-            or any(event.publisher != source for event in batch.events)
-        ):
-            raise BadMessage(source, f"is not home to {batch.topic}")
+        """Raise unless the sender may diffuse this. A stamp from the future cannot be told from
+        one whose predecessors are late: it waits (hold) or passes (tag), and is asked about."""
+        foreign = [event for event in batch.events if event.publisher != source]
+        if self._options.diffusion == "manager" or foreign or batch.topic not in self._directory:
+            self._check_home(source, batch.topic)
         if batch.first < 1 or len(batch.stamp) > STAMP_ENTRIES_MAX:
             raise BadMessage(source, f"a stamp of {batch.topic} that nobody gave")
+        if not batch.events:
+            raise BadMessage(source, f"an empty batch of {batch.topic}")
         for event in batch.events:
             if event.topic != batch.topic:
                 raise BadMessage(source, f"{event.id} is not on {batch.topic}")

@@ -1,0 +1,15 @@
+"""All benches, one after the other: `make bench`."""
+
+from __future__ import annotations
+
+from benches import audit, simulator, total
+
+
+def main() -> None:
+    simulator.main()
+    total.main()
+    audit.main()
+
+
+if __name__ == "__main__":
+    main()
