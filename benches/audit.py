@@ -65,14 +65,19 @@ def generate(folder: Path, rows: int, subscribers: int, disorder: str) -> None:
 
 
 class Memory(threading.Thread):
-    """The greatest resident size of this process and all its descendants, sampled."""
+    """The greatest resident size of this process and all its descendants, sampled.
+
+    Sampling stops the JVM for moments, so it runs in a round of its own that is not timed.
+    """
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.peak = 0
+        self.awake = threading.Event()
 
     def run(self) -> None:
         while True:
+            self.awake.wait()
             self.peak = max(self.peak, sum(map(_resident, _family(os.getpid()))))
             time.sleep(0.1)
 
@@ -132,7 +137,9 @@ def measure(spark: Any, folder: Path, rounds: int, memory: Memory) -> None:
         for name, job in jobs.items():
             times[name].append(timed(job))
     scan = statistics.median(times["scan"])
+    memory.awake.set()
     result = audit(spark, str(folder))
+    memory.awake.clear()
     print(f"\n{folder.name}: {rows:,} rows, verdict {result.verdict}")
     for name, verdict in result.promises.items():
         if verdict.judged:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 from pathlib import Path
 
 from experiments.points import Numbers, Settings, Store, mean, run_all, shown, spread, version
@@ -40,7 +41,7 @@ class Row:
         """
         pairs = zip(self.values(key), other.values(key), strict=True)
         gains = [mine - others for mine, others in pairs]
-        return mean(gains) > 2.0 * spread(gains) / len(gains) ** 0.5
+        return mean(gains) > 2.0 * spread(gains) / sqrt(len(gains))
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,7 @@ def judge(rows: list[Row]) -> list[str]:
         table[large, model].mean("latency") - table[small, model].mean("latency")
         for model in MODELS
     ]
+    spreads = [spread(row.values("latency")) / row.mean("latency") for row in rows]
     return [
         holds("(9) worst case above uniform above power law at every size", ordered),
         holds(
@@ -129,9 +130,8 @@ def judge(rows: list[Row]) -> list[str]:
         ),
         holds(
             "the spread between runs stays below 5 % of the value (ours up to "
-            f"{max(spread(row.values('latency')) / row.mean('latency') for row in rows):.0%}: which "
-            "links are slow is drawn once a run)",
-            all(spread(row.values("latency")) < 0.05 * row.mean("latency") for row in rows),
+            f"{max(spreads):.0%}: which links are slow is drawn once a run)",
+            max(spreads) < 0.05,
         ),
         "Absolute values depend on SCRIBE's trees and on how Pastry picks near hosts, neither of "
         "which the report gives; the last of many subscribers waits for the slowest branch.",

@@ -12,11 +12,12 @@ they come (`used`: the application ignores the tag) or left out (`dropped`).
 "At a rate of 5 events/sec" is read both ways: each publisher (the plain reading), or all five
 together.
 
-How this came about, since the 35 % were known while we looked: six detectors were tried (these two,
-the latest e before each e', every e by itself, and all triples within 10 or 25 deliveries), with two
-and five publishers, both rates, and Pastry with and without a preference for near hosts. Without
-ordering they gave anything from 1 % to over 90 %. The two kept here are the plainest, not the
-closest; what the figure says beyond "far below 100 %" is a matter of the detector.
+How this came about, since the 35 % were known while we looked: six detectors were tried (these
+two, the latest e before each e', every e by itself, all triples within 10 or 25 deliveries), with
+two and five publishers, both rates, with and without slow links, and Pastry with and without a
+preference for near hosts. Without ordering they gave anything from 1 % to over 90 %. The two kept
+here are the plainest. That they come near 35 % in one of these settings confirms nothing: beyond
+"far below 100 %" the bar is a matter of detector, rate and routes.
 """
 
 from __future__ import annotations
@@ -180,11 +181,15 @@ def judge(rows: list[Row]) -> list[str]:
         for key, reading in (("next_used", "used"), ("next_dropped", "dropped")):
             bars = [table[order, rate] for order in BARS]
             shown = ", ".join(f"{bar.mean(key):.0%}" for bar in bars)
-            names = " < ".join(BARS)
-            rising = all(bar.exceeds(before, key) for before, bar in pairwise(bars))
-            lines.append(
-                holds(f"{words}, tagged events {reading}: {names} (clearly): {shown}", rising)
-            )
+            for before, bar in pairwise(bars[:3]):
+                names = f"{bar.settings['order']} above {before.settings['order']}"
+                lines.append(
+                    holds(f"{words}, tagged {reading}: {names} ({shown})", bar.exceeds(before, key))
+                )
+        thirty = table["full, buffer 30", rate].mean("next_used")
+        lines.append(
+            holds(f"{words}: buffer 30 still below 100 % (ours {thirty:.1%})", thirty < 1.0)
+        )
         whole = table["full, infinite buffer", rate].mean("next_used") == 1.0
         lines.append(holds(f"{words}: an infinite buffer with full stamps gives 100 %", whole))
         half = table[COMPACT_INFINITE, rate]

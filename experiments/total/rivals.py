@@ -158,9 +158,9 @@ def judge_rate(rows: list[Row]) -> list[str]:
         "`ours` promises as much as the sequencer.",
         f"(24) with uplinks of 10 Mbit/s nothing is full at {fast:g} events/s and the sequencer is "
         f"{'ahead' if wide['sequencer'].mean('last') < wide['ours'].mean('last') else 'behind'}: "
-        f"{wide['sequencer'].mean('last'):.3f} s, ours {wide['ours'].mean('last'):.3f} s, published "
-        f"{wide['published'].mean('last'):.3f} s. Where the lines cross is our choice of 1 Mbit/s "
-        "and 100 B, neither of which is in the report.",
+        f"{wide['sequencer'].mean('last'):.3f} s, ours {wide['ours'].mean('last'):.3f} s, "
+        f"published {wide['published'].mean('last'):.3f} s. Where the lines cross is our choice "
+        "of 1 Mbit/s and 100 B, neither of which is in the report.",
         "This is a simulation of queues on uplinks, not JGroups itself: no processing cost, no "
         "flow control, no batching on either side.",
     ]

@@ -62,7 +62,11 @@ class Deliver(Struct, frozen=True, gc=False):
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """End an application's call: `outcome` is accepted or refused (publish), done (the rest)."""
+    """End an application's call: `outcome` is accepted or refused (publish), done (the rest).
+
+    `gap` is an answer nobody asked for: events of the topic in the call `gap/TOPIC` are lost for
+    good, and the subscription begins anew behind them.
+    """
 
     call: str
     outcome: str

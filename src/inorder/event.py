@@ -24,7 +24,7 @@ def event_id(publisher: str, seq: int) -> str:
     return f"{publisher}:{seq}"
 
 
-class Event(Struct, frozen=True, gc=False):
+class Event(Struct, frozen=True, gc=False, array_like=True):
     """One publication: `value` holds its attributes, `published_at` its publisher's clock.
 
     >>> Event("p1", 7, "orders", {"amount": 120.0}).id

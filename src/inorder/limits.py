@@ -79,5 +79,8 @@ REPAIR_EVENTS_MAX = 1000
 # Heartbeats without an answer before a topic manager gives up until its next event.
 HEARTBEATS_MAX = 64
 
+# Topic sets the forest keeps on one line each; beyond, they become one line (ranking.py).
+FOREST_LINES_MAX = 10_000
+
 # Log records between two snapshots of a durable machine: bounds recovery time and the log.
 LOG_RECORDS_MAX = 10_000

@@ -26,7 +26,7 @@ from inorder.wire import Decoder, encode
 SEQ_BLOCK = 1000
 
 
-class Published(Struct, frozen=True, gc=False, tag="published"):
+class Published(Struct, frozen=True, gc=False, array_like=True, tag="published"):
     """An event on its way to the members of its topic."""
 
     event: Event

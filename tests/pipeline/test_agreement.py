@@ -39,7 +39,7 @@ def assert_same(what: str, ours: Verdict, theirs: Verdict) -> None:
         assert_same(f"{what}, {name}", also, theirs.also[name])
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(18))
 def test_a_random_run_is_judged_alike(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     write_run(tmp_path / f"run{seed}", seed)
     assert_agrees(spark, tmp_path / f"run{seed}")
@@ -68,7 +68,7 @@ SMALL: dict[str, dict[str, int]] = {
 
 
 @pytest.mark.parametrize("path", SMALL)
-@pytest.mark.parametrize("seed", [41, 44])
+@pytest.mark.parametrize("seed", [41])
 def test_small_bounds_change_no_verdict(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, seed: int
 ) -> None:

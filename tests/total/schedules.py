@@ -19,7 +19,7 @@ from inorder.sim.scenario import Scenario, from_table
 from inorder.sim.simulate import build
 from inorder.sim.workload import Workload, tell
 from inorder.sim.world import World
-from inorder.total import Client
+from inorder.total import Client, Stage
 from inorder.total.stamp import consistent, without
 
 MODES: dict[str, dict[str, Any]] = {
@@ -40,6 +40,7 @@ def draw(
     faulty: bool = True,
     churn: bool = True,
     lively: bool = False,
+    sync: float | None = None,
 ) -> Scenario:
     """The scenario of a seed: 2-5 topics, 2-5 subscribers, a few events each.
 
@@ -93,6 +94,8 @@ def draw(
         ]
         table["publishers"] = {**table["publishers"], "count": 3, "rate": 2.0, "topics": "own"}
         table["churn"] = {"rate": 4.0}
+    if sync is not None:
+        table["network"]["sync"] = sync
     return from_table(table)
 
 
@@ -167,6 +170,7 @@ def problems(memory: Memory, world: World, scenario: Scenario) -> list[str]:
     if options.mode == "hold" and any(not row.in_order for row in history.deliveries):
         found.append("hold tagged")
     found += leftovers(world)
+    found += at_rest(world)
     found += numbering(memory)
     if options.stamp == "full" and options.path != "sg" and options.threshold == 1:
         found += stamps(memory)
@@ -181,6 +185,29 @@ def leftovers(world: World) -> list[str]:
             found.append(f"leftover: {name}")
         if not node.alive or node.paused:
             found.append(f"leftover: {name} is down")
+    return found
+
+
+def at_rest(world: World) -> list[str]:
+    """P8 and P10: everybody has everything from its start on; stages agree on the order."""
+    found = []
+    counts: dict[str, int] = {}
+    orders = set()
+    for node in world.nodes.values():
+        if isinstance(node.machine, Stage):
+            orders.add((node.machine.s.epoch, node.machine.s.order))
+            for topic, manager in node.machine.managers.items():
+                counts[topic] = manager.s.count
+    if len(orders) > 1 or any(sorted(order) != sorted(counts) for _, order in orders):
+        found.append(f"epochs: {sorted(orders)}")
+    for name, node in world.nodes.items():
+        if isinstance(node.machine, Client):
+            s = node.machine.subscriber.s
+            if {*s.gaps} != s.engine.active:
+                found.append(f"holdings: {name}")
+            for topic, gaps in s.gaps.items():
+                if gaps.have != counts[topic] or gaps.have < s.engine.start[topic]:
+                    found.append(f"missing: {name} has {topic} up to {gaps.have}")
     return found
 
 

@@ -86,9 +86,13 @@ def _settle(made: Pool) -> None:
     made.timers.clear()
 
 
-def search(made: Pool, *, states_max: int = 300_000) -> Exhausted:
-    """Every schedule; buffers' timers and the ranking's may fire whenever they run."""
-    return exhaust(made, verdict, timer_may_fire=_may_fire, states_max=states_max)
+def search(made: Pool, *, safety: bool = False, states_max: int = 300_000) -> Exhausted:
+    """Every schedule; buffers' timers and the ranking's may fire whenever they run.
+
+    `safety` looks for two orders only, and passes over what is merely lost or left waiting.
+    """
+    judge = (lambda made, final: _two_orders(made)) if safety else verdict
+    return exhaust(made, judge, timer_may_fire=_may_fire, states_max=states_max)
 
 
 def wander(made: Pool, seed: int) -> tuple[str | None, int]:
@@ -243,6 +247,8 @@ LARGE: dict[str, tuple[int, dict[str, str], dict[str, list[str]]]] = {
 SWAPS: dict[str, tuple[int, dict[str, str], dict[str, list[str]], str]] = {
     "E1": (3, {"A": "12", "C": "13"},
            {"p": ["publish 3"], "q": ["publish 2"], "r": ["publish 1"]}, "213"),
+    "E1 both": (3, {"A": "12", "B": "12", "C": "13"},
+                {"p": ["publish 3"], "q": ["publish 2"], "r": ["publish 1"]}, "213"),
     "E2": (2, {"A": "12"}, {"p": ["publish 2"], "q": ["publish 1"]}, "21"),
     "E3": (2, {"A": "12", "B": "2"}, {"B": ["subscribe 1"], "p": ["publish 2"]}, "21"),
     "E5": (2, {"A": "12", "B": "12"}, {"p": ["publish 1"], "q": ["publish 2"]}, "21"),

@@ -54,8 +54,9 @@ def test_the_ring_is_acyclic_on_a_forest():
         assert wander(made, seed)[0] is None
 
 
-@pytest.mark.skipif(not WIDE, reason="minutes; set INORDER_SCHEDULES")
 @pytest.mark.parametrize("form", FORMS)
 def test_two_who_add_the_same_topic_at_once(form):
-    result = search(pool(FORMS[form], *CASES["add"]))
+    """Complete takes minutes: cut in the normal run, complete under `make explore`."""
+    result = search(pool(FORMS[form], *CASES["add"]), states_max=300_000 if WIDE else 6_000)
     assert result.violation is None, "\n".join(result.story)
+    assert result.complete or not WIDE

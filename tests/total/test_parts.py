@@ -190,7 +190,8 @@ def test_options_that_do_not_go_together_name_the_key(key, options):
 
 def test_the_papers_threshold_promises_no_total_order():
     assert "total" in promises(Options())
-    assert "total" not in promises(Options(threshold=2))
+    assert promises(Options(threshold=2)) == ("causal", "fifo", "unique")
+    assert promises(Options(threshold=2, mode="tag")) == ("causal", "fifo", "unique", "reliable")
 
 
 def test_a_static_order_needs_no_ranking():

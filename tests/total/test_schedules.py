@@ -6,10 +6,16 @@ INORDER_SCHEDULES multiplies the number of schedules (1 by default: about 3,000 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from inorder.effect import Diffuse
+from inorder.event import Event
+from inorder.total.messages import Create, Walk
 from tests.total.schedules import MODES, draw, failures, reorder, run
 
 TIMES = int(os.environ.get("INORDER_SCHEDULES", "1"))
@@ -138,3 +144,40 @@ def _feed(engine, row, stamp):
     own = entries.pop(row.topic)
     event = Event(row.publisher, row.seq, row.topic)
     engine.arrive((row.topic, own), 0, tuple(sorted(entries.items())), event, 0.0)
+
+
+def test_a_trace_does_not_depend_on_the_hash_seed():
+    code = (
+        "import hashlib\n"
+        "from tests.total.schedules import MODES, draw, reorder, run\n"
+        "digest = hashlib.sha256()\n"
+        "for seed in range(12):\n"
+        "    order = {**list(MODES.values())[seed % 4], 'swaps': 'on'}\n"
+        "    memory = run(draw(seed, order, lively=True), seed, act=reorder)[0]\n"
+        "    digest.update(repr(memory.rows).encode())\n"
+        "print(digest.hexdigest())\n"
+    )
+    root = Path(__file__).parents[2]
+    digests = set()
+    for hash_seed in ("0", "1", "77"):
+        env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(root)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env, cwd=root, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        digests.add(done.stdout)
+    assert len(digests) == 1
+
+
+def test_a_thousand_topics_on_one_stage_are_no_deep_recursion():
+    from inorder.total import Options, services
+
+    topics = [f"t{number}" for number in range(1000)]
+    options = Options(topics_per_stage=1000, links="trusted")
+    stage = services(topics, options)["stage1"]
+    for name, held in (("a", topics), ("b", topics[::2])):
+        walk = Walk(name, 1 << 32, tuple(held), tuple(held))
+        stage.receive(name, walk, 0.0)
+    effects = stage.receive("p", Create(topics[-1], (Event("p", 1, topics[-1]),)), 0.0)
+    (shown,) = [each.message for each in effects if isinstance(each, Diffuse)]
+    assert len(shown.stamp) == 999

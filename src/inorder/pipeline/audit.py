@@ -145,8 +145,8 @@ class _Attempt:
 
     def judge(self, wanted: list[str]) -> dict[str, Verdict]:
         found: dict[str, Verdict] = {}
-        # The others refuse bad rows too, but this pass is the cheapest to meet them in.
-        found.update(self._order("total" in wanted))
+        if "total" in wanted or "unique" in wanted:
+            found.update(self._order("total" in wanted))
         judges = {"causal": self._causal, "fifo": self._fifo}
         judges |= {"reliable": self._reliable, "filter": self._filter}
         for place, (name, judge) in enumerate(judges.items(), 1):
@@ -207,7 +207,8 @@ class _Attempt:
     def _events(self) -> Published:
         if self._published is None:
             assert self._tables.events is not None, "`missing` was asked first"
-            self._published = Published(self._tables.events, self._log.attempt)
+            ours = "rows" in self._tables.summary  # our writer records the fate of every event
+            self._published = Published(self._tables.events, self._log.attempt, ours)
         return self._published
 
     def _matches(self) -> Matching:

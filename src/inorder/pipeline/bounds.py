@@ -32,6 +32,3 @@ EVENTS_MAX = 24_000_000
 # Events of tangles that are searched for the shortest cycle: a witness should not cost more than
 # the verdict. A tangle that is larger and has no two events in opposite orders is only named.
 CYCLE_EVENTS_MAX = 200
-
-# Predicate evaluations done in this process rather than by Spark tasks.
-LOCAL_MATCHES_MAX = 100_000

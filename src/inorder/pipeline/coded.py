@@ -217,14 +217,13 @@ class Log:
         codes, position, in_order = self._places(frame)
         subscriber, subscribers = factorize(codes)
         event, events = factorize(_column(frame, "event"))
-        order = order_by_position(subscriber, position, len(subscribers))
-        subscriber, position = subscriber[order], position[order]
+        order, starts = order_by_position(subscriber, position, len(subscribers))
         rows = Rows(
-            subscriber,
-            position,
+            np.repeat(np.arange(len(subscribers), dtype=np.int32), np.diff(starts)),
+            position[order],
             event[order],
             None if in_order.all() else in_order[order],
-            edges_of(subscriber, len(subscribers)),
+            starts,
             subscribers.astype(np.int64),
             events,
             {name: _column(frame, name)[order] for name in more},
@@ -246,7 +245,8 @@ class Log:
 
 def _halves(packed: Array) -> tuple[Array, Array]:
     """The lower 32 bits, unsigned, and the upper 32 bits, signed."""
-    return packed.astype(np.uint32), (packed >> 32).astype(np.int32)
+    halves = np.ascontiguousarray(packed, dtype="<i8").view("<i4").reshape(-1, 2)
+    return halves[:, 0].view("<u4"), np.ascontiguousarray(halves[:, 1])
 
 
 def code(name: str, attempt: int) -> Column:
@@ -257,22 +257,22 @@ def code(name: str, attempt: int) -> Column:
     return F.when(F.col(name).isNotNull(), hashed)
 
 
-def order_by_position(subscriber: Array, position: Array, count: int) -> Array:
-    """The permutation that sorts by (subscriber, position).
+def order_by_position(subscriber: Array, position: Array, count: int) -> tuple[Array, Array]:
+    """The permutation that sorts by (subscriber, position), and where each subscriber begins.
 
     Logs are mostly written in order: after grouping, only subscribers out of order are sorted.
     """
     small = np.int16 if count < 2**15 else np.int32
     order = np.argsort(subscriber.astype(small), kind="stable")  # a radix sort for int16
     ordered = position[order]
-    starts = edges_of(subscriber[order], count)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(subscriber, minlength=count))])
     falls = np.flatnonzero(ordered[1:] < ordered[:-1]) + 1
     owners = np.unique(np.searchsorted(starts, falls, side="right") - 1)
     for owner in owners.tolist():
         low, high = starts[owner], starts[owner + 1]
         mine = np.argsort(ordered[low:high], kind="stable")
         order[low:high] = order[low:high][mine]
-    return order
+    return order, starts
 
 
 def edges_of(sorted_numbers: Array, count: int) -> Array:

@@ -20,9 +20,12 @@ NO_AFTER = -1  # where `after` is null; real ones count from 0
 
 
 class Published:
-    """The events of a trace; all arrays are parallel. Codes are those of the deliveries."""
+    """The events of a trace; all arrays are parallel. Codes are those of the deliveries.
 
-    def __init__(self, table: Table, attempt: int) -> None:
+    Where nobody recorded fates (not `fates_known`, and none is told), all count as accepted.
+    """
+
+    def __init__(self, table: Table, attempt: int, fates_known: bool = True) -> None:
         self.table = table
         self.attempt = attempt
         frame = self._read(attempt)
@@ -32,6 +35,8 @@ class Published:
         self.published_at = _column(frame, "published_at")
         self.after = _column(frame, "after")
         self.accepted = _column(frame, "accepted")
+        if not fates_known and not self.accepted.any():
+            self.accepted = np.ones(len(self.accepted), dtype=np.bool_)
         self.topic, self.topics = factorize(_column(frame, "topic"))
         self._refuse_doubles()
 

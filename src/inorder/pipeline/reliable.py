@@ -97,15 +97,17 @@ class Owed:
 def check(log: Log, published: Published, holdings: Holdings, matching: Matching) -> Verdict:
     owed = Owed(published, holdings, matching)
     names = log.subscriber_names()
+    delivered = np.zeros(len(published), dtype=np.bool_)  # one for all: clearing it would cost
     for rows in log.slices():
         events = published.find(rows)[rows.event]
         for owner, each in enumerate(rows.subscribers.tolist()):
             mine = events[int(rows.bounds[owner]) : int(rows.bounds[owner + 1])]
-            delivered = np.zeros(len(published), dtype=np.bool_)
-            delivered[mine[mine >= 0]] = True
+            mine = mine[mine >= 0]
+            delivered[mine] = True
             owed.judge(names[each], delivered)
+            delivered[mine] = False
     for name in owed.waiting():  # they delivered nothing at all
-        owed.judge(name, np.zeros(len(published), dtype=np.bool_))
+        owed.judge(name, delivered)
     return owed.verdict()
 
 

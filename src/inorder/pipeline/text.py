@@ -69,8 +69,8 @@ def read_csv(spark: SparkSession, files: Files) -> DataFrame:
 
     reader = spark.read.option("header", True).option("enforceSchema", False)
     names = reader.csv(files.names[0]).columns
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
+    header = [name for name in spark.read.csv(files.names[0]).first() or () if name is not None]
+    if doubled := sorted({name for name in header if header.count(name) > 1}):
         raise BadTrace(files.path, f"names column {doubled[0]!r} twice in its header line")
     schema = ", ".join(f"`{name.replace('`', '``')}` string" for name in [*names, _CORRUPT])
     raw = reader.option("columnNameOfCorruptRecord", _CORRUPT).csv(files.names, schema=schema)

@@ -352,7 +352,11 @@ def _cycle(log: Log, tangles: _Tangles, total: dict[str, Any] | None) -> dict[st
     else:
         chosen = log.code("event").isin(smallest[:most].tolist())
     found = [tuple(row) for row in _in_order(log, [chosen])]
-    verdict = acyclic.check(History.foreign(found, log.table.path))
-    if verdict.witness is None:  # the bound cut the tangle where its cycle closes
+    below = 1 - min(position for _, position, _ in found)  # that judge counts places from 1
+    lines = [(name, position + below, event) for name, position, event in found]
+    witness = acyclic.check(History.foreign(lines, log.table.path)).witness
+    if witness is None:  # the bound cut the tangle where its cycle closes
         return {"events": sorted({event for _, _, event in found})[:10], "cut": True}
-    return verdict.witness
+    for step in witness["because"]:
+        step["positions"] = [position - below for position in step["positions"]]
+    return witness

@@ -223,6 +223,10 @@ class Workload:
                     return
                 world.agenda.after(0.1, self._start_next, node)
                 return
+            if world.nodes[node].waiting:
+                # Deliveries decided before this call still wait for the disk: they come first.
+                world.agenda.after(0.001, self._start_next, node)
+                return
             operation = queue.popleft()
             self._busy[node] = operation.op
             if operation.op == "subscribe":

@@ -198,7 +198,7 @@ class World:
         now = self.agenda.now
         arrives = arrives and node.alive
         if self._record_messages:
-            kind = type(message).__name__
+            kind = type(getattr(message, "body", message)).__name__
             received_at = now if arrives else None
             self._trace.write(
                 "messages", MessageRow(source, target, kind, size, sent_at, received_at)
@@ -323,10 +323,18 @@ class World:
                 row.stamp = msgspec.json.encode(dict(effect.stamp)).decode()
             self._trace.write("events", row)
         elif topics := self._subscribing.pop(call, None):
-            node.held.update(topics)
-            self._record_subscription(node, "subscribe", topics)
+            self._hold(node, topics)
+        elif effect.outcome == "gap":
+            # An announced gap: the subscription ends and begins anew, nothing before is owed.
+            missed = [call.partition("/")[2]]
+            self._drop(node, missed)
+            self._hold(node, missed)
         if self.application:
             self.application.answered(node.name, call, effect.outcome)
+
+    def _hold(self, node: Node, topics: list[str]) -> None:
+        node.held.update(topics)
+        self._record_subscription(node, "subscribe", topics)
 
     def _drop(self, node: Node, topics: list[str]) -> None:
         node.held.difference_update(topics)

@@ -133,6 +133,7 @@ class Client:
         return [*handler(source, message, now), *self.links.flush()]
 
     def _receive_frame(self, source: str, frame: Frame, now: float) -> list[Effect]:
+        """The body is handled before the link moves: a body that is refused changes nothing."""
         links = self.links
         kind = type(frame.body)
         if kind not in self._framed or not self.directory.is_service(source):

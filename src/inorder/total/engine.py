@@ -164,7 +164,7 @@ class Engine:
             for key in self.held.keys(topic):
                 if key[1] <= starts[topic]:
                     self._leave(key)
-        if self._compact:
+        if self._compact and topics:
             # A compact stamp of a higher topic says nothing about lower ones, so what is in
             # flight on old topics cannot be told from what comes before the new ones.
             raise_to(s.clock, [(topic, n) for topic, n in stamp if topic in s.active])

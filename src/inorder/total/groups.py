@@ -8,6 +8,10 @@ Rule 2: one common subscriber is enough to sequence two topics. The papers want 
         orders can already be seen (R2, S7). With one, a missing entry proves that nobody held
         both topics when the stamp was made.
 
+A subscriber that is gone for good stays registered: stamps stay longer than needed and heartbeats
+are sent to nobody, until they give up. A lease that ends its registration (a walk by the manager
+with the next version) is not built; it would be a message like any other.
+
 Pairs are counted as registrations change, so the group costs nothing per event.
 """
 

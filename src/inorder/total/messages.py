@@ -18,14 +18,14 @@ from msgspec import Struct
 from inorder.event import Event, Stamp
 
 
-class Create(Struct, frozen=True, gc=False, tag="create"):
+class Create(Struct, frozen=True, gc=False, array_like=True, tag="create"):
     """A publisher asks for numbers for a batch; the payload comes along (F3)."""
 
     topic: str
     events: tuple[Event, ...]
 
 
-class Fill(Struct, frozen=True, gc=False, tag="fill"):
+class Fill(Struct, frozen=True, gc=False, array_like=True, tag="fill"):
     """A stamp on its way up. `rate` is the origin's publication rate, for the ranking."""
 
     epoch: int
@@ -38,7 +38,7 @@ class Fill(Struct, frozen=True, gc=False, tag="fill"):
     rate: float = 0.0
 
 
-class Complete(Struct, frozen=True, gc=False, tag="complete"):
+class Complete(Struct, frozen=True, gc=False, array_like=True, tag="complete"):
     """A stamp without gaps, back at its origin."""
 
     topic: str
@@ -46,7 +46,7 @@ class Complete(Struct, frozen=True, gc=False, tag="complete"):
     stamp: Stamp
 
 
-class Accepted(Struct, frozen=True, gc=False, tag="accepted"):
+class Accepted(Struct, frozen=True, gc=False, array_like=True, tag="accepted"):
     """The batch whose first event is `seq` has the numbers first, first + 1, ..."""
 
     topic: str
@@ -57,7 +57,7 @@ class Accepted(Struct, frozen=True, gc=False, tag="accepted"):
     stamp: Stamp
 
 
-class Events(Struct, frozen=True, gc=False, tag="events"):
+class Events(Struct, frozen=True, gc=False, array_like=True, tag="events"):
     """A numbered batch for everybody who holds the topic.
 
     `stamp` holds the entries of the other topics. They are shared by the whole batch: nobody can
@@ -71,7 +71,7 @@ class Events(Struct, frozen=True, gc=False, tag="events"):
     events: tuple[Event, ...]
 
 
-class Walk(Struct, frozen=True, gc=False, tag="walk"):
+class Walk(Struct, frozen=True, gc=False, array_like=True, tag="walk"):
     """A change of what a subscriber holds: `topics` from now on, told to all of `visit`.
 
     `epoch` is -1 until the walk has entered, that is until the manager of the lowest topic of
@@ -90,7 +90,7 @@ class Walk(Struct, frozen=True, gc=False, tag="walk"):
     seen: int = 0
 
 
-class WalkDone(Struct, frozen=True, gc=False, tag="walk_done"):
+class WalkDone(Struct, frozen=True, gc=False, array_like=True, tag="walk_done"):
     """The walk has passed everybody; `stamp` says where each topic stood."""
 
     subscriber: str
@@ -98,14 +98,14 @@ class WalkDone(Struct, frozen=True, gc=False, tag="walk_done"):
     stamp: Stamp
 
 
-class Left(Struct, frozen=True, gc=False, tag="left"):
+class Left(Struct, frozen=True, gc=False, array_like=True, tag="left"):
     """The same news for the manager at which the walk entered: one round fewer outstanding."""
 
     subscriber: str
     version: int
 
 
-class Repair(Struct, frozen=True, gc=False, tag="repair"):
+class Repair(Struct, frozen=True, gc=False, array_like=True, tag="repair"):
     """A subscriber misses the numbers first..last of a topic."""
 
     topic: str
@@ -113,28 +113,28 @@ class Repair(Struct, frozen=True, gc=False, tag="repair"):
     last: int
 
 
-class Gone(Struct, frozen=True, gc=False, tag="gone"):
+class Gone(Struct, frozen=True, gc=False, array_like=True, tag="gone"):
     """The answer to a repair that comes too late: nothing up to `last` is kept any more."""
 
     topic: str
     last: int
 
 
-class Heartbeat(Struct, frozen=True, gc=False, tag="heartbeat"):
+class Heartbeat(Struct, frozen=True, gc=False, array_like=True, tag="heartbeat"):
     """The highest number diffused on a topic, said again while somebody may have missed it."""
 
     topic: str
     number: int
 
 
-class Report(Struct, frozen=True, gc=False, tag="report"):
+class Report(Struct, frozen=True, gc=False, array_like=True, tag="report"):
     """A subscriber has everything of a topic up to `number`."""
 
     topic: str
     number: int
 
 
-class SwapRequest(Struct, frozen=True, gc=False, tag="swap_request"):
+class SwapRequest(Struct, frozen=True, gc=False, array_like=True, tag="swap_request"):
     """A manager found a busier topic below its own."""
 
     epoch: int
@@ -142,32 +142,32 @@ class SwapRequest(Struct, frozen=True, gc=False, tag="swap_request"):
     lower: str
 
 
-class Demand(Struct, frozen=True, gc=False, tag="demand"):
+class Demand(Struct, frozen=True, gc=False, array_like=True, tag="demand"):
     """A walk needs these topics on one line of the forest."""
 
     topics: tuple[str, ...]
 
 
-class Reorder(Struct, frozen=True, gc=False, tag="reorder"):
+class Reorder(Struct, frozen=True, gc=False, array_like=True, tag="reorder"):
     """An operator's order of all topics; never on a wire, only in the ranking's log."""
 
     order: tuple[str, ...]
 
 
-class Freeze(Struct, frozen=True, gc=False, tag="freeze"):
+class Freeze(Struct, frozen=True, gc=False, array_like=True, tag="freeze"):
     """Begin no rounds of this epoch any more; say when the last one has ended."""
 
     epoch: int
 
 
-class Frozen(Struct, frozen=True, gc=False, tag="frozen"):
+class Frozen(Struct, frozen=True, gc=False, array_like=True, tag="frozen"):
     """All rounds begun here have ended; the counters of my topics stand at `counts`."""
 
     epoch: int
     counts: Stamp
 
 
-class Install(Struct, frozen=True, gc=False, tag="install"):
+class Install(Struct, frozen=True, gc=False, array_like=True, tag="install"):
     """The order of a new epoch. `cut` is the counter of every topic at the change; `parents` is
     the forest as (topic, parent) pairs."""
 
@@ -187,7 +187,7 @@ Body = (
 Casual = Events | Repair | Gone | Heartbeat | Report
 
 
-class Frame(Struct, frozen=True, gc=False, tag="frame"):
+class Frame(Struct, frozen=True, gc=False, array_like=True, tag="frame"):
     """One numbered message of a session; `ack` is the last number received the other way.
 
     `token` fences owners: whoever has heard a larger one of the same peer refuses this one.
@@ -200,7 +200,7 @@ class Frame(Struct, frozen=True, gc=False, tag="frame"):
     body: Body
 
 
-class Ack(Struct, frozen=True, gc=False, tag="ack"):
+class Ack(Struct, frozen=True, gc=False, array_like=True, tag="ack"):
     """Everything up to `number` has arrived."""
 
     session: int

@@ -45,6 +45,7 @@ class PublisherState(Struct):
     under_way: dict[str, list[tuple[Event, ...]]] = {}
     # Events waiting for the window, by topic (all in one queue with a fence).
     waiting: dict[str, list[Sized]] = {}
+    queued: int = 0
 
 
 class Publisher:
@@ -83,11 +84,12 @@ class Publisher:
         s = self.s
         s.next_seq += 1
         event = sized.event
-        if sum(len(queue) for queue in s.waiting.values()) >= WAITING_PUBLICATIONS_MAX:
+        if s.queued >= WAITING_PUBLICATIONS_MAX:
             reason = f"{WAITING_PUBLICATIONS_MAX} publications wait already"
             return [Answer(event.id, "refused", reason)]
         lane = FENCED if self._options.fence else event.topic
         s.waiting.setdefault(lane, []).append(sized)
+        s.queued += 1
         self._pump(lane)
         return []
 
@@ -138,5 +140,6 @@ class Publisher:
             count += 1
         events = tuple(sized.event for sized in queue[:count])
         del queue[:count]
+        self.s.queued -= count
         self.s.under_way.setdefault(topic, []).append(events)
         self._links.post(self._directory.home(topic), Create(topic, events), self._life)

@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from inorder.effect import Effect, Note, SetTimer
 from inorder.errors import BadMessage, Misuse
+from inorder.limits import FOREST_LINES_MAX
 from inorder.total.directory import RANKING, Directory
 from inorder.total.link import Link
 from inorder.total.messages import Body, Demand, Freeze, Frozen, Install, Reorder, SwapRequest
@@ -139,6 +140,9 @@ class Ranking(Service):
         s = self.s
         if demand.topics not in s.lines:
             s.lines.append(demand.topics)
+            if len(s.lines) > FOREST_LINES_MAX:
+                # One line for all of them: a longer way, still a correct one.
+                s.lines = [tuple(sorted({topic for line in s.lines for topic in line}))]
         if s.changing or self._path().covers(demand.topics):
             return []  # the forest under way, or the one installed, has it
         return self._collect()

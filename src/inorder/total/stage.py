@@ -151,6 +151,8 @@ class Stage(Service):
     # Publishing.
 
     def _on_create(self, source: str, request: Create, now: float) -> list[Effect]:
+        """A publisher wants numbers. Requests of one topic never overtake each other here: who
+        comes while others wait queues behind them, whatever they wait for."""
         link = self.links.peers.get(source)
         waiting = Waiting(source, link.session if link else 0, request)
         queue = self.s.requests.get(request.topic)
@@ -163,6 +165,8 @@ class Stage(Service):
         return not self.s.frozen and self.s.managers[topic].outstanding < OUTSTANDING_ROUNDS_MAX
 
     def _begin(self, waiting: Waiting, now: float) -> list[Effect]:
+        """Number a batch and send its stamp up. From here on the round must end before the
+        epoch does: it counts as outstanding until its `Complete` is back."""
         request = waiting.request
         manager = self.managers[request.topic]
         if manager.is_duplicate(request.events):
@@ -175,6 +179,7 @@ class Stage(Service):
         return self._climb(fill, entries, now)
 
     def _on_fill(self, source: str, fill: Fill, now: float) -> list[Effect]:
+        """A stamp from below. Its sender may have installed the next epoch before us."""
         if fill.epoch > self.s.epoch:
             self.s.early.append(fill)
             return [Note("early", "fill")]
@@ -202,6 +207,7 @@ class Stage(Service):
                 return effects
 
     def _return(self, fill: Fill, stamp: Stamp, now: float) -> list[Effect]:
+        """Nothing is missing: straight home. The way back needs no order, hence no path."""
         complete = Complete(fill.topic, fill.first, stamp)
         home = self.directory.home(fill.topic)
         if home == self.name:
@@ -210,6 +216,8 @@ class Stage(Service):
         return []
 
     def _on_complete(self, source: str, complete: Complete, now: float) -> list[Effect]:
+        """A stamp of ours is back: show the batch, make room for the next, and if this was the
+        last round of a frozen epoch say so."""
         topic = complete.topic
         manager = self.managers[topic]
         others = without(complete.stamp, topic)
@@ -246,6 +254,11 @@ class Stage(Service):
     # Subscriptions.
 
     def _on_walk(self, source: str, walk: Walk, now: float) -> list[Effect]:
+        """A subscriber's change: on its way up, or still looking for the stage where it enters.
+
+        Walks take the path of the stamps, so a walk is a point of the total order: what is before
+        it at one manager is before it at all (the consistent cut of section 6).
+        """
         s = self.s
         if walk.epoch > s.epoch or walk.seen > s.epoch:
             s.early.append(walk)
@@ -261,11 +274,13 @@ class Stage(Service):
         return self._enter(walk)
 
     def _enter(self, walk: Walk) -> list[Effect]:
+        """Let a walk in, unless nothing may enter now or the forest does not reach its topics."""
         s = self.s
         if s.frozen:
             s.walks.append(walk)
             return []
         if self.options.path == "forest" and len(walk.visit) > 1:
+            # Said even if the forest has the line already: later forests must keep it.
             self.links.post(RANKING, Demand(walk.visit))
             if not self.path.covers(walk.visit):
                 s.walks.append(walk)
@@ -291,6 +306,7 @@ class Stage(Service):
         return []
 
     def _end_walk(self, walk: Walk, stamp: Stamp) -> list[Effect]:
+        """Everybody knows: tell the subscriber, and the stage that answers for the walk."""
         done = WalkDone(walk.subscriber, walk.version, stamp)
         self.links.post(walk.subscriber, done, life_of(walk.version))
         left = Left(walk.subscriber, walk.version)
@@ -308,6 +324,7 @@ class Stage(Service):
     # Epochs.
 
     def _on_freeze(self, source: str, freeze: Freeze, now: float) -> list[Effect]:
+        """Let nothing in any more. What is under way needs nothing that is frozen, so it ends."""
         assert not self.s.frozen, "one change at a time"
         self.s.frozen = True
         self.s.answered = False
@@ -364,7 +381,9 @@ class Stage(Service):
         options = self.options
         if options.swaps == "off" or s.asked == s.epoch:
             return []
-        if options.metric == "rate" and s.asked >= 0 and now - s.asked_at < options.swap_every:
+        # A clock that jumped back must not silence us: only a true distance counts.
+        soon = 0.0 <= now - s.asked_at < options.swap_every
+        if options.metric == "rate" and s.asked >= 0 and soon:
             return []
         lower = wants_swap(options, manager, fill, entries, self.path.rank, now)
         if lower is None:
@@ -377,6 +396,7 @@ class Stage(Service):
     # Repair, reports and heartbeats: none of them is in the log.
 
     def _on_repair(self, source: str, repair: Repair, now: float) -> list[Effect]:
+        """Rounds not yet complete are passed over: they will be diffused, or asked for again."""
         if repair.topic not in self.managers or repair.first < 1:
             raise BadMessage(source, f"asks {self.name} for numbers of {repair.topic}")
         answers = self.managers[repair.topic].repair(repair.first, repair.last)
@@ -402,6 +422,7 @@ class Stage(Service):
         return [] if running else [SetTimer(f"heartbeat/{topic}", self.options.heartbeat)]
 
     def _fire(self, timer: str, now: float) -> list[Effect]:
+        """A heartbeat is due: the loss of a topic's last event shows in nothing else (L6)."""
         topic = timer.partition("/")[2]
         manager = self.managers[topic]
         beats = self.s.beats.pop(topic, HEARTBEATS_MAX) + 1
@@ -417,6 +438,8 @@ class Stage(Service):
         ]
 
     def _resume(self, now: float) -> list[Effect]:
+        """A batch may have been complete but not diffused when we crashed: heartbeats find out
+        who misses it, so nothing needs to be diffused twice."""
         self.s.beats.clear()
         effects: list[Effect] = []
         for topic in self.managers:

@@ -22,7 +22,12 @@ from msgspec import Struct, field
 
 from inorder.effect import Answer, Effect, Join, Leave, Note, Send, SetTimer
 from inorder.errors import BadMessage, Misuse, TooLarge
-from inorder.limits import REPAIR_EVENTS_MAX, STAMP_ENTRIES_MAX, TOPICS_PER_SUBSCRIBER_MAX
+from inorder.limits import (
+    HELD_EVENTS_MAX,
+    REPAIR_EVENTS_MAX,
+    STAMP_ENTRIES_MAX,
+    TOPICS_PER_SUBSCRIBER_MAX,
+)
 from inorder.total.directory import Directory
 from inorder.total.engine import Engine, EngineState
 from inorder.total.gaps import Gaps, TopicGaps
@@ -41,6 +46,8 @@ class Change(Struct):
     op: Literal["subscribe", "unsubscribe", "renew"]
     call: str
     topics: list[str]
+    # renew: the first number the application will never get.
+    first: int = 0
 
 
 class SubscriberState(Struct):
@@ -103,11 +110,14 @@ class Subscriber:
         return added
 
     def subscribe(self, call: str, topics: list[str], now: float) -> list[Effect]:
+        """Add topics that `to_subscribe` has found good."""
         self.s.wanted.update(topics)
         self.s.changes.append(Change("subscribe", call, topics))
         return self._next_change(now)
 
     def unsubscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
+        """Drop topics at once, also where a subscribe to them is still under way or queued; the
+        walk that tells the managers takes its turn."""
         s = self.s
         dropped = sorted({*topics} & s.wanted)
         if not dropped:
@@ -133,6 +143,8 @@ class Subscriber:
     # One change at a time.
 
     def _next_change(self, now: float) -> list[Effect]:
+        """Begin the next change if none is under way. Its topics are pending from here on, and
+        block: a walk may pass managers before we know where it did."""
         s = self.s
         effects: list[Effect] = []
         while s.current is None and s.changes:
@@ -169,6 +181,8 @@ class Subscriber:
         return []
 
     def on_walk_done(self, source: str, done: WalkDone, now: float) -> list[Effect]:
+        """The new topics start behind the walk. Old topics keep their clocks (S5, R4): what is in
+        flight on them is still owed."""
         s = self.s
         if done.version < version_of(self._life, s.count):
             return [Note("old_walk")]
@@ -192,27 +206,34 @@ class Subscriber:
         change = self.s.current
         assert change is not None
         self.s.current = None
-        effects: list[Effect] = []
-        if change.op != "renew":
-            effects.append(Answer(change.call, "done"))
-        return [*effects, *self._next_change(now)]
+        if change.op == "renew":
+            # Only now is it known how far the gap reaches: what was held back is given up too.
+            topic = change.topics[0]
+            answer = _gap(topic, change.first, self.s.engine.start[topic])
+        else:
+            answer = Answer(change.call, "done")
+        return [answer, *self._next_change(now)]
 
     # Events.
 
     def on_events(self, source: str, batch: Events, now: float) -> list[Effect]:
+        """The network hands over a batch: diffused, repaired, or a copy of either."""
         self._check(source, batch)
         s = self.s
         topic = batch.topic
         active = topic in s.engine.active
         if not active and topic not in s.engine.pending:
             return []  # left meanwhile (R8: not to be handed on as late)
-        if not active or not self._take_whole(batch, now):
-            self._take_singly(batch, active, now)
+        taken = (active and self._take_whole(batch, now)) or self._take_singly(batch, active, now)
         touched = [topic]
         for other, number in batch.stamp:
             if self.gaps.hear(other, number):
                 touched.append(other)
-        return [*self._take_out(), *self._mind(touched)]
+        if active and len(s.gaps[topic].beyond) > HELD_EVENTS_MAX:
+            # Tag only (hold stops reading before): a hole this old is not worth remembering.
+            self.gaps.skip(topic, min(s.gaps[topic].beyond) - 1)
+            self.engine.out.append(Note("hole_given_up", topic))
+        return [*self._take_out(), *self._mind(touched), *(self._hurry() if taken else [])]
 
     def _take_whole(self, batch: Events, now: float) -> bool:
         """The usual case: the next numbers of the topic, and nothing stands before them."""
@@ -224,8 +245,10 @@ class Subscriber:
         self.engine.deliver_batch(topic, first, epoch, stamp, batch.events, now)
         return True
 
-    def _take_singly(self, batch: Events, active: bool, now: float) -> None:
+    def _take_singly(self, batch: Events, active: bool, now: float) -> bool:
+        """One by one: some we have, some must wait, some may be late. True if any was new."""
         topic = batch.topic
+        taken = False
         start = self.s.engine.start
         for number, event in enumerate(batch.events, batch.first):
             key = (topic, number)
@@ -235,12 +258,15 @@ class Subscriber:
             elif key in self.engine.held:
                 continue
             if not self.engine.arrive(key, batch.epoch, batch.stamp, event, now):
-                self.gaps.hear(topic, number)
+                self.gaps.hear(topic, batch.first + len(batch.events) - 1)
                 break  # no room: it and what follows will be asked for again
+            taken = True
             if active:
                 self.gaps.add(topic, number)
+        return taken
 
     def on_heartbeat(self, source: str, beat: Heartbeat, now: float) -> list[Effect]:
+        """Say what we have. Who does not hold the topic (any more) misses nothing of it."""
         self._check_home(source, beat.topic)
         s = self.s
         topic = beat.topic
@@ -252,6 +278,7 @@ class Subscriber:
         return [Send(source, Report(topic, s.gaps[topic].have)), *self._mind([topic])]
 
     def on_gone(self, source: str, gone: Gone, now: float) -> list[Effect]:
+        """We were away for longer than the manager keeps events (section 8: retention)."""
         self._check_home(source, gone.topic)
         s = self.s
         topic = gone.topic
@@ -259,12 +286,11 @@ class Subscriber:
             return []
         first = s.gaps[topic].have + 1
         self.gaps.skip(topic, gone.last)
-        reason = f"{topic} {first} to {gone.last} at the latest"
-        effects: list[Effect] = [Note("gone", reason), Answer(f"gap/{topic}", "gap", reason)]
-        if self._options.mode == "hold":
-            s.changes.append(Change("renew", "", [topic]))
-            effects += self._next_change(now)
-        return effects
+        note = Note("gone", f"{topic} {first} to {gone.last} at the latest")
+        if self._options.mode != "hold":
+            return [note, _gap(topic, first, gone.last)]
+        s.changes.append(Change("renew", "", [topic], s.engine.clock[topic] + 1))
+        return [note, *self._next_change(now)]
 
     def fire(self, timer: str, now: float) -> list[Effect]:
         kind, _, rest = timer.partition("/")
@@ -289,6 +315,13 @@ class Subscriber:
                 s.tries = 0
                 return [SetTimer("repair", self._options.repair)]
         return []
+
+    def _hurry(self) -> list[Effect]:
+        """Repair makes progress: ask for the rest soon, however patient we have become."""
+        if not self.s.timing or not self.s.tries:
+            return []
+        self.s.tries = 0
+        return [SetTimer("repair", self._options.repair)]
 
     def _ask(self, now: float) -> list[Effect]:
         s = self.s
@@ -325,3 +358,8 @@ class Subscriber:
     def _take_out(self) -> list[Effect]:
         effects, self.engine.out = self.engine.out, []
         return effects
+
+
+def _gap(topic: str, first: int, last: int) -> Answer:
+    """Tell the application, which did not ask, what it will not get."""
+    return Answer(f"gap/{topic}", "gap", f"{topic} {first} to {last} at the latest")
