@@ -7,7 +7,7 @@ PYTEST_ARGS ?=
 SCHEDULES ?= 20000
 EXPLORE ?= examples/explore.toml
 
-.PHONY: help setup run test lint types format bench explore docs wheel clean
+.PHONY: help setup run test lint types format bench explore reproduce docs wheel clean
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -38,6 +38,9 @@ explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 EX
 	  echo "$$order"; \
 	  .venv/bin/inorder explore $(EXPLORE) --order $$order --schedules $(SCHEDULES) || exit 1; \
 	done
+
+reproduce: setup ## the papers' figures, theirs beside ours (half an hour; QUICK=--quick: seconds)
+	@$(PY) -m experiments.total $(QUICK)
 
 docs: setup ## run every example of the docs
 	@$(PY) -m pytest tests/docs $(PYTEST_ARGS)

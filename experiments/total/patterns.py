@@ -32,6 +32,8 @@ from experiments.points import MACHINES, Numbers, Settings
 from experiments.total.figure import Column, Figure, Row, holds
 from experiments.total.laws import generator
 from experiments.total.published import Arrival, infinite_buffer
+from inorder.check import detect
+from inorder.check.detect import findings
 from inorder.sim.workload import Publication, Story
 
 KINDS = "abc"
@@ -63,15 +65,7 @@ def find_next(seen: Sequence[Seen]) -> set[tuple[str, ...]]:
     >>> sorted(find_next([("1", "a"), ("2", "a"), ("3", "b"), ("4", "c"), ("5", "b")]))
     [('1', '3', '4')]
     """
-    found: set[tuple[str, ...]] = set()
-    matched: list[str] = []
-    for event, kind in seen:
-        if kind == KINDS[len(matched)]:
-            matched.append(event)
-            if len(matched) == len(KINDS):
-                found.add(tuple(matched))
-                matched = []
-    return found
+    return set(findings(seen, KINDS))
 
 
 def find_adjacent(seen: Sequence[Seen]) -> set[tuple[str, ...]]:
@@ -88,9 +82,7 @@ def find_adjacent(seen: Sequence[Seen]) -> set[tuple[str, ...]]:
 
 def agreement(detector: Detector, views: Sequence[Sequence[Seen]]) -> float:
     """Sequences all found over sequences anybody found."""
-    found = [detector(view) for view in views]
-    anybody = set.union(*found)
-    return len(set.intersection(*found)) / len(anybody) if anybody else 1.0
+    return detect.agreement([detector(view) for view in views]).share
 
 
 def points(quick: bool) -> list[Settings]:

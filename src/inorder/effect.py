@@ -94,6 +94,4 @@ class Note(Struct, frozen=True, gc=False):
     detail: str = ""
 
 
-Effect = (
-    Persist | Send | Diffuse | Join | Leave | Deliver | Answer | SetTimer | CancelTimer | Note
-)
+Effect = Persist | Send | Diffuse | Join | Leave | Deliver | Answer | SetTimer | CancelTimer | Note

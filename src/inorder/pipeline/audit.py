@@ -165,6 +165,7 @@ class _Attempt:
             repeats.add(rows, mask)
             if total:
                 order.add(rows, mask)
+            del rows, mask  # comparing needs the memory
         found = {"unique": repeats.verdict(self._log)}
         if total:
             found["total"] = order.verdict(self._spark, self._log)

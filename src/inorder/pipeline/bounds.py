@@ -18,7 +18,7 @@ STEPS_MAX = 64_000_000
 PLACE_CELLS_MAX = 64_000_000
 
 # Deliveries in one block of subscribers; a comparison task holds two blocks.
-BLOCK_ROWS_MAX = 4_000_000
+BLOCK_ROWS_MAX = 2_000_000
 
 # Comparisons (deliveries x subscribers) below which starting Spark tasks costs more than it gives.
 LOCAL_COMPARISONS_MAX = 200_000_000

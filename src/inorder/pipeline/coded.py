@@ -100,7 +100,10 @@ class Log:
         count = -(-self.table.rows // bounds.SLICE_ROWS_MAX)
         with boundary(self.table.path):
             for frame in self._frames(more or {}, count):
-                yield self._rows(frame, list(more or {}), required)
+                rows = self._rows(frame, list(more or {}), required)
+                del frame  # hold one form of the rows at a time while they are judged
+                yield rows
+                del rows
 
     def code(self, name: str) -> Column:
         """The code of a column: null stays null."""

@@ -107,6 +107,7 @@ class Order:
                 mine = mine.take(np.flatnonzero(chosen[mine.event]))
             if len(mine) * len(ranked) <= bounds.LOCAL_COMPARISONS_MAX:
                 return disagreements(_lines(mine, ranked))
+            del mine
             self._sequences = None  # the memory is needed by the tasks
         return compare_in_tasks(spark, log, ranked, tangled)
 
@@ -251,22 +252,14 @@ class _Comparison:
         held = list(batches)
         if not held:
             return
-        table = pa.Table.from_batches(held)
-        first, second = self._pairs[table["task"][0].as_py()]
-        subscriber = table["rank"].to_numpy()
-        position = table["position"].to_numpy()
-        order = np.lexsort((position, subscriber))
-        numbers, events = factorize(table["event"].to_numpy())
-        subscriber, position, event = subscriber[order], position[order], numbers[order]
-        keys = subscriber.astype(np.int64) * len(events) + event
-        again = repeats(keys)
-        subscriber, position, event = subscriber[~again], position[~again], event[~again]
+        first, second = self._pairs[held[0]["task"][0].as_py()]
+        subscriber, position, event, events = _sequences_of(held)
         left = self._blocks[subscriber] == first
-        mine = lines_of_numbered(subscriber[left], event[left], position[left], len(events))
+        mine = lines_of_numbered(subscriber[left], event[left], position[left], events)
         if first == second:
             found = disagreements(mine)
         else:
-            other = lines_of_numbered(subscriber[~left], event[~left], position[~left], len(events))
+            other = lines_of_numbered(subscriber[~left], event[~left], position[~left], events)
             found = disagreements(mine, other)
         # The counts go with the first of the closest pairs, and alone when there is none.
         counts = [(found.violations, found.pairs)] + [(0, 0)] * len(found.closest)
@@ -277,6 +270,22 @@ class _Comparison:
         names = [part.split()[0] for part in _TASK_RESULT.split(", ")]
         columns = [pa.array(column) for column in zip(*results, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _sequences_of(held: list[Any]) -> tuple[Array, Array, Array, int]:
+    """First deliveries sorted by (subscriber, position), events numbered; empties the list."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches(held)
+    held.clear()
+    subscriber, position = table["rank"].to_numpy(), table["position"].to_numpy()
+    event, events = factorize(table["event"].to_numpy())
+    del table
+    order = np.lexsort((position, subscriber))
+    subscriber, position, event = subscriber[order], position[order], event[order]
+    del order
+    first = ~repeats(subscriber.astype(np.int64) * len(events) + event)
+    return subscriber[first], position[first], event[first], len(events)
 
 
 def lines_of_numbered(subscriber: Array, event: Array, position: Array, events: int) -> Lines:
