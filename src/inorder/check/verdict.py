@@ -23,6 +23,13 @@ class Verdict(Struct):
     why: str = ""
     also: dict[str, Verdict] = {}
 
+    @property
+    def broken(self) -> bool:
+        """Judged and found wanting. Of the related promises only integrity counts: who delivers
+        what nobody published, or nobody asked for, is not reliable."""
+        integrity = self.also.get("integrity")
+        return (self.judged and not self.kept) or (integrity is not None and integrity.broken)
+
 
 def not_judged(promise: str, why: str) -> Verdict:
     return Verdict(promise, judged=False, kept=False, why=why)

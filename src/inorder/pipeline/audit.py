@@ -14,7 +14,7 @@ from msgspec import Struct
 from inorder.check.holding import holdings_of
 from inorder.check.verdict import Verdict, not_judged
 from inorder.errors import UnknownName
-from inorder.pipeline import bounds, causal, fifo, published, reliable
+from inorder.pipeline import bounds, causal, fifo, integrity, published, reliable
 from inorder.pipeline import filter as filter_
 from inorder.pipeline.coded import Log, Recode
 from inorder.pipeline.matching import Matching
@@ -95,7 +95,7 @@ def audit(
 def overall(verdicts: Mapping[str, Verdict], asked: Iterable[str], complete: bool) -> str:
     """One word for all promises; filter, when nobody filters, is no reason for "incomplete"."""
     judged = [verdict for verdict in verdicts.values() if verdict.judged]
-    if any(not verdict.kept for verdict in judged):
+    if any(verdict.broken for verdict in verdicts.values()):
         return "broken"
     if not judged or not complete or any(not verdicts[name].judged for name in asked):
         return "incomplete"
@@ -185,7 +185,12 @@ class _Attempt:
         if not self._tables.complete:
             return not_judged("reliable", "the trace is not complete: its end may be missing")
         holdings = holdings_of(self._tables.subscriptions or (), self._tables.path)
-        return reliable.check(self._log, self._events(), holdings, self._matches())
+        verdict = reliable.check(self._log, self._events(), holdings, self._matches())
+        deliveries, events = self._tables.deliveries, self._tables.events
+        assert events is not None, "`missing` was asked first"
+        if deliveries.has(*integrity.NEEDED):
+            verdict.also["integrity"] = integrity.check(deliveries, events, holdings)
+        return verdict
 
     def _filter(self) -> Verdict:
         if why := self._without_subscriptions(filter_.COLUMNS):

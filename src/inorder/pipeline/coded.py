@@ -71,6 +71,15 @@ class Rows:
             {name: column[chosen] for name, column in self.more.items()},
         )
 
+    def pieces(self, size: int) -> Iterator[slice]:
+        """Ranges of whole subscribers with about `size` rows each."""
+        low = 0
+        while low < len(self):
+            after = int(np.searchsorted(self.bounds, low + size))
+            high = int(self.bounds[min(after, len(self.bounds) - 1)])
+            yield slice(low, high)
+            low = high
+
     def pair_keys(self) -> Array:
         """One number for each (subscriber, event)."""
         return self.subscriber.astype(np.int64) * max(1, len(self.events)) + self.event
@@ -97,11 +106,14 @@ class Log:
 
         A null in any column is refused; `required` are the columns to look at for the reason.
         """
+        import pyarrow as pa
+
         count = -(-self.table.rows // bounds.SLICE_ROWS_MAX)
         with boundary(self.table.path):
             for frame in self._frames(more or {}, count):
                 rows = self._rows(frame, list(more or {}), required)
                 del frame  # hold one form of the rows at a time while they are judged
+                pa.default_memory_pool().release_unused()
                 yield rows
                 del rows
 

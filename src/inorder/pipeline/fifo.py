@@ -13,6 +13,9 @@ from inorder.pipeline.hashed import factorize, running_maximum
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+# Rows looked at together: a wholly disordered log needs ten numbers for each of them.
+_PIECE_ROWS = 1_000_000
+
 NEEDS = "needs the publisher and seq of each delivery"
 
 
@@ -76,11 +79,13 @@ class Late:
         self.found: list[tuple[int, int, int, int, tuple[int, int], tuple[int, int]]] = []
 
     def add(self, rows: Rows, stream: Array, seq: Array) -> None:
-        late, streams = late_rows(rows, stream, seq)
-        self.streams += streams
-        self.late += len(late)
-        if len(late):
-            self._remember(rows, stream, seq, late)
+        for piece in rows.pieces(_PIECE_ROWS):
+            mine = rows.take(np.arange(piece.start, piece.stop))
+            late, streams = late_rows(mine, stream[piece], seq[piece])
+            self.streams += streams
+            self.late += len(late)
+            if len(late):
+                self._remember(mine, stream[piece], seq[piece], late)
 
     def _remember(self, rows: Rows, stream: Array, seq: Array, late: Array) -> None:
         """For each late row, the last row that raised its stream's number before it."""

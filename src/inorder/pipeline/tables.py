@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from inorder.errors import BadTrace, UnknownName
 from inorder.pipeline.boundary import boundary
-from inorder.pipeline.files import Files, find_files, is_remote
+from inorder.pipeline.files import Files, find_files, format_of, is_remote
 from inorder.pipeline.text import read_csv, read_json
 from inorder.trace import SUMMARY_FILE, TABLES, DeliveryRow, SubscriptionRow, read_summary
 
@@ -119,9 +119,10 @@ def open_tables(spark: SparkSession, path: str, columns: Mapping[str, str] | Non
 
 
 def _is_trace(path: Path) -> bool:
-    return path.is_dir() and any(
-        (path / name).exists() for name in (SUMMARY_FILE, "deliveries", "deliveries.jsonl")
-    )
+    """A folder with a table of deliveries in it, whoever wrote it."""
+    if not path.is_dir():
+        return False
+    return (path / SUMMARY_FILE).exists() or _place(path, "deliveries") is not None
 
 
 def _open_trace(spark: SparkSession, folder: Path, columns: dict[str, str]) -> Tables:
@@ -145,11 +146,12 @@ def _open_trace(spark: SparkSession, folder: Path, columns: dict[str, str]) -> T
 
 
 def _place(folder: Path, table: str) -> Path | None:
-    """Where a table of ours is, if it has anything in it."""
-    for place in (folder / f"{table}.jsonl", folder / table):
-        if place.is_dir() and any(place.glob("part-*.parquet")):
-            return place
-        if place.is_file() and (place.stat().st_size or table == "deliveries"):
+    """Where a table is, if it has anything in it: `events/`, or one file `events.parquet`, ..."""
+    inside = folder / table
+    if inside.is_dir() and any(format_of(file.name) for file in inside.rglob("*")):
+        return inside
+    for place in sorted(folder.glob(f"{table}.*")):
+        if format_of(place.name) and (place.stat().st_size or table == "deliveries"):
             return place
     return None
 

@@ -269,6 +269,7 @@ class _Comparison:
         ]
         names = [part.split()[0] for part in _TASK_RESULT.split(", ")]
         columns = [pa.array(column) for column in zip(*results, strict=True)]
+        pa.default_memory_pool().release_unused()  # the worker lives on, idle, after this task
         yield pa.RecordBatch.from_arrays(columns, names=names)
 
 

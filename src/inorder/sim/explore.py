@@ -87,7 +87,7 @@ def run(
         for mark, count in outcome.marks.items():
             marks[mark] = marks.get(mark, 0) + count
     verdicts = judge(memory.history(), promises)
-    broken = {name: v for name, v in verdicts.items() if v.judged and not v.kept}
+    broken = {name: verdict for name, verdict in verdicts.items() if verdict.broken}
     return memory, broken
 
 

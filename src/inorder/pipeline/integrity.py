@@ -1,0 +1,133 @@
+"""Integrity: deliveries of events nobody published, altered ones, and ones on topics not held.
+
+The definition is that of `check/integrity.py`. What was published is a join; what was held is
+looked up batch by batch in the subscriptions, which every worker gets as a whole: they are few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from inorder.check.holding import Holding
+from inorder.check.verdict import Verdict, judged
+from inorder.pipeline.boundary import boundary
+from inorder.pipeline.tables import Table
+from inorder.trace import DeliveryRow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+NEEDED = ("topic", "publisher", "seq", "delivered_at")
+
+# Of a faulty delivery: when, who, at which place, what is wrong, and with which event and topic.
+_FAULT = (
+    "delivered_at double, subscriber string, position bigint, "
+    "fault string, event string, topic string"
+)
+_KINDS = ("never_published", "altered", "not_held")
+
+Holdings = Mapping[tuple[str, str], Holding]
+
+
+def check(deliveries: Table, events: Table, holdings: Holdings) -> Verdict:
+    """Count the faulty deliveries of each kind; the witness is the earliest."""
+    from pyspark.sql import functions as F
+
+    with boundary(deliveries.path):
+        faults = _not_published(deliveries, events).unionByName(_not_held(deliveries, holdings))
+        faults = faults.groupBy("fault").agg(
+            F.count("*").alias("count"),
+            F.min(
+                F.struct("delivered_at", "subscriber", "position", "fault", "event", "topic")
+            ).alias("first"),
+        )
+        found = faults.collect()
+    counts = dict.fromkeys(_KINDS, 0) | {row["fault"]: int(row["count"]) for row in found}
+    witness = None
+    if found:
+        first = min((row["first"] for row in found), key=tuple)
+        names = ("fault", "event", "subscriber", "topic", "position")
+        witness = {name: first[name] for name in names}
+    return judged("integrity", sum(counts.values()), counts, witness)
+
+
+def _not_published(deliveries: Table, events: Table) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    known = events.frame.select(
+        F.col("event"),
+        *(F.col(name).alias(f"true_{name}") for name in ("topic", "publisher", "seq")),
+    )
+    same = F.lit(True)
+    for name in ("topic", "publisher", "seq"):
+        same = same & (F.col(name) == F.col(f"true_{name}"))
+    fault = F.when(F.col("true_seq").isNull(), "never_published").when(~same, "altered")
+    joined = deliveries.frame.join(known, "event", "left").withColumn("fault", fault)
+    return joined.where("fault is not null").select(*_columns())
+
+
+def _not_held(deliveries: Table, holdings: Holdings) -> DataFrame:
+    rows = deliveries.frame.select("subscriber", "position", "event", "topic", "delivered_at")
+    return rows.mapInArrow(_finder(dict(holdings)), _FAULT)
+
+
+def _finder(
+    holdings: dict[tuple[str, str], Holding],
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for batch in batches:
+            chosen = _faulty(batch, holdings)
+            if chosen:
+                some = batch.take(pa.array(chosen))
+                columns: list[Any] = [some.column(name) for name in _columns() if name != "fault"]
+                columns.insert(3, pa.array(["not_held"] * len(chosen)))
+                yield pa.RecordBatch.from_arrays(columns, names=_columns())
+
+    return find
+
+
+def _faulty(batch: pa.RecordBatch, holdings: dict[tuple[str, str], Holding]) -> list[int]:
+    """The rows of a batch on topics not held, a subscriber and topic at a time."""
+    import numpy as np
+
+    who = batch.column("subscriber").dictionary_encode()
+    what = batch.column("topic").dictionary_encode()
+    pair = who.indices.to_numpy() * len(what.dictionary) + what.indices.to_numpy()
+    order = np.argsort(pair, kind="stable")
+    position = batch.column("position").to_numpy()
+    at = batch.column("delivered_at").to_numpy()
+    chosen: list[int] = []
+    for rows in np.split(order, np.flatnonzero(np.diff(pair[order])) + 1):
+        if not len(rows):
+            continue
+        subscriber = who.dictionary[int(pair[rows[0]]) // len(what.dictionary)].as_py()
+        topic = what.dictionary[int(pair[rows[0]]) % len(what.dictionary)].as_py()
+        held = _held(holdings.get((subscriber, topic)), position[rows], at[rows])
+        chosen.extend(int(row) for row in rows[~held])
+    return sorted(chosen)
+
+
+def _held(holding: Holding | None, position: Any, at: Any) -> Any:
+    """For each delivery of one subscriber and topic, whether the topic was held then."""
+    import numpy as np
+
+    if holding is None:
+        return np.zeros(len(position), dtype=np.bool_)
+    afters = [state.after for state in holding.states if state.after is not None]
+    flags = np.array([False, *(state.held for state in holding.states)])
+    if len(afters) == len(holding.states) and afters == sorted(afters):
+        return flags[np.searchsorted(np.array(afters), position, side="left")]
+    rows = zip(position.tolist(), at.tolist(), strict=True)
+    return np.array([holding.at(_row(place, when)).held for place, when in rows])
+
+
+def _row(position: int, delivered_at: float) -> DeliveryRow:
+    return DeliveryRow("", position, "", "", "", 0, 0.0, 0.0, delivered_at)
+
+
+def _columns() -> list[str]:
+    return ["delivered_at", "subscriber", "position", "fault", "event", "topic"]
