@@ -215,7 +215,11 @@ class Log:
 
         owner = F.col("subscriber") if self.attempt else F.shiftright("packed", 32)
         place = F.pmod(F.coalesce(owner, F.lit(0)), F.lit(count)).cast("int")
-        kept = coded.withColumn(_SLICE, place).repartitionById(count, _SLICE)
+        # A slice is several partitions: the JVM holds the result of a task as one piece.
+        parts = -(-self.table.rows // (count * bounds.TASK_ROWS))
+        part = F.pmod(F.coalesce("event", F.lit(0)), F.lit(parts)).cast("int")
+        kept = coded.withColumn(_SLICE, place)
+        kept = kept.repartitionById(count * parts, F.col(_SLICE) * parts + part)
         # The cache prunes by the least and greatest slice of a batch: one slice is read at a time.
         kept = kept.persist(StorageLevel.DISK_ONLY)
         try:

@@ -6,6 +6,10 @@ Rule 1: a client forgets its subscriptions in a crash and begins a new *life*, w
 Rule 2: the topics its managers may have it registered for are on disk too; the first walk of a
         new life visits them, and those not wanted any more are told so.
 
+Rule 3: a client that waits for an answer shows itself from time to time to everybody who may owe
+        it one: a stage gives up on clients that are silent for minutes, and begins anew with any
+        sign of life.
+
 Nothing else has to survive. Whatever an older life delivered was complete before the new life's
 walk began, hence ordered before it, and the new life delivers only what comes after its walk.
 """
@@ -17,7 +21,7 @@ from typing import Any, Self
 
 from msgspec import Struct, field
 
-from inorder.effect import Effect, Note, Persist, Send
+from inorder.effect import Effect, Note, Persist, Send, SetTimer
 from inorder.errors import BadMessage
 from inorder.event import Scalar
 from inorder.total.directory import Directory
@@ -39,6 +43,9 @@ from inorder.total.subscriber import Subscriber, SubscriberState
 # How many sequence numbers one record reserves: a crash wastes at most this many.
 SEQ_BLOCK = 1000
 
+# A waiting client shows itself after this many resend times.
+GREET_AFTER = 16
+
 
 class _Record(Struct, frozen=True, gc=False):
     life: int
@@ -58,6 +65,7 @@ class _State(Struct):
     publisher: PublisherState = field(default_factory=PublisherState)
     subscriber: SubscriberState = field(default_factory=SubscriberState)
     links: dict[str, Link] = {}
+    greeting: bool = False
 
 
 _unpack = unpacker(_State)
@@ -104,18 +112,18 @@ class Client:
         sized = self.publisher.prepare(topic, value, now)
         record = self._record(sized.event.seq, ())
         effects = self.publisher.publish(sized)
-        return [*record, *effects, *self.links.flush()]
+        return [*record, *effects, *self._flush()]
 
     def subscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
         added = self.subscriber.to_subscribe(topics)
         record = self._record(0, added)
-        return [*record, *self.subscriber.subscribe(call, added, now), *self.links.flush()]
+        return [*record, *self.subscriber.subscribe(call, added, now), *self._flush()]
 
     def unsubscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
-        return [*self.subscriber.unsubscribe(call, topics, now), *self.links.flush()]
+        return [*self.subscriber.unsubscribe(call, topics, now), *self._flush()]
 
     def joined(self, topic: str, now: float) -> list[Effect]:
-        return [*self.subscriber.joined(topic, now), *self.links.flush()]
+        return [*self.subscriber.joined(topic, now), *self._flush()]
 
     # Inputs from the network.
 
@@ -130,7 +138,7 @@ class Client:
         handler = self._on.get(kind)
         if handler is None or (kind in self._framed and self._s.options.links != "trusted"):
             raise BadMessage(source, f"{kind.__name__} is nothing for a client")
-        return [*handler(source, message, now), *self.links.flush()]
+        return [*handler(source, message, now), *self._flush()]
 
     def _receive_frame(self, source: str, frame: Frame, now: float) -> list[Effect]:
         """The body is handled before the link moves: a body that is refused changes nothing."""
@@ -146,17 +154,39 @@ class Client:
         if not links.is_next(source, frame):
             if source in links.peers:
                 links.owe(source)
-            return [*links.acknowledged(source, frame, frame.ack), *links.flush()]
+            return [*links.acknowledged(source, frame, frame.ack), *self._flush()]
         effects = self._on[kind](source, frame.body, now)
         effects = [*links.acknowledged(source, frame, frame.ack), *effects]
         links.take(source, frame)
-        return [*effects, *links.flush()]
+        return [*effects, *self._flush()]
 
     def fire(self, timer: str, now: float) -> list[Effect]:
         kind, _, rest = timer.partition("/")
         if kind == "resend":
             return self.links.fire(rest)
-        return [*self.subscriber.fire(timer, now), *self.links.flush()]
+        if kind == "greet":
+            self._s.greeting = False
+            return [*self._greetings(), *self._flush()]
+        return [*self.subscriber.fire(timer, now), *self._flush()]
+
+    def _flush(self) -> list[Effect]:
+        """Send what was posted; while an answer is owed, see to it that we are not forgotten."""
+        effects = self.links.flush()
+        s = self._s
+        if s.greeting or s.options.links == "trusted" or not self._owed():
+            return effects
+        s.greeting = True
+        return [*effects, SetTimer("greet", GREET_AFTER * s.options.resend)]
+
+    def _owed(self) -> list[str]:
+        """The topics whose managers may owe us an answer."""
+        s = self._s
+        walked = s.subscriber.registered if s.subscriber.walking is not None else ()
+        return sorted({*s.publisher.under_way, *walked})
+
+    def _greetings(self) -> list[Effect]:
+        homes = sorted({self.directory.home(topic) for topic in self._owed()})
+        return [self.links.greeting(home, self._s.life) for home in homes]
 
     # Recovery.
 

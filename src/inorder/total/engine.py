@@ -79,6 +79,7 @@ class Engine:
             assert held is not None
             if key[0] in state.active and options.buffered:
                 self._park(key, held.stamp)
+                self._watch(key, held)
 
     def store(self) -> None:
         """Put what waits into the state, for a snapshot."""
@@ -181,7 +182,10 @@ class Engine:
         keys = [key for topic in topics for key in self.held.freed(topic)]
         for topic in topics:
             for key in self.held.keys(topic):
+                held = self.held.get(key)
+                assert held is not None
                 keys.append(key)
+                self._watch(key, held)
                 self._start_timer(key)
         self._release(keys, now)
         if not self._hold_mode:
@@ -262,7 +266,12 @@ class Engine:
         self._since[key] = now
         if key[0] in self.s.active:
             self._park(key, held.stamp)
+            self._watch(key, held)
             self._start_timer(key)
+
+    def _watch(self, key: Key, held: Held) -> None:
+        if not self._hold_mode:  # nothing is ever late or forced in hold mode
+            self.held.watch(key, held)
 
     def _start_timer(self, key: Key) -> None:
         if self._options.ttl is not None:
@@ -301,7 +310,7 @@ class Engine:
         heapify(ready)
         while True:
             for topic in self._take_moved():
-                for key in self.held.reached(topic, self.s.clock[topic]):
+                for key in self._stirred(topic):
                     if key in self.held and self._awake(key):
                         heappush(ready, key)
             if not ready:
@@ -312,6 +321,14 @@ class Engine:
                 continue
             waited_s = self._leave(key, now)
             self._judge(key, held.epoch, held.stamp, held.event, now, waited_s)
+
+    def _stirred(self, topic: str) -> list[Key]:
+        """Who must be looked at again because the clock of a topic moved."""
+        clock = self.s.clock[topic]
+        found = self.held.reached(topic, clock)
+        if not self._hold_mode:
+            found += self.held.overtaken(topic, clock, self.s.last.get(topic, -1))
+        return found
 
     def _awake(self, key: Key) -> bool:
         """Whether a waiting event may leave now; if not, it waits for the next thing missing."""
@@ -329,35 +346,22 @@ class Engine:
 
     def _make_room(self, now: float) -> None:
         """More than `room` wait: the oldest must go. Pending topics' events do not count."""
-        while self.held.size > self._options.room:
-            keys = self._judged_keys()
-            if len(keys) <= self._options.room:
+        s = self.s
+        while True:
+            unjudged = sum(len(self.held.topics.get(topic, ())) for topic in sorted(s.pending))
+            if self.held.size - unjudged <= self._options.room:
                 return
             self.out.append(Note("buffer_full"))
-            self._force(min(keys, key=self._age), now)
-
-    def _judged_keys(self) -> list[Key]:
-        """Everything that waits and may be judged: its topic is not pending."""
-        active = self.s.active
-        return [key for key in self.held.all_keys() if key[0] in active]
-
-    def _age(self, key: Key) -> tuple[int, Key]:
-        held = self.held.get(key)
-        assert held is not None
-        return held.place, key
+            self._force(self.held.oldest(s.active), now)
 
     def _force(self, key: Key, now: float) -> None:
         """Give up on what is missing before an event: deliver what waits before it, then it."""
         target = self.held.get(key)
         assert target is not None
-        first = [
-            other
-            for topic, entry in target.stamp
-            if topic in self.s.active
-            for other in self.held.keys(topic)
-            if other[1] <= entry
-        ]
-        first += [other for other in self.held.keys(key[0]) if other[1] < key[1]]
+        first = self.held.preceding(key[0], key[1] - 1)
+        for topic, entry in target.stamp:
+            if topic in self.s.active:
+                first += self.held.preceding(topic, entry)
         for each in [*self._in_stamp_order(first), key]:
             held = self.held.get(each)
             if held is None:
@@ -365,7 +369,14 @@ class Engine:
             waited_s = self._leave(each, now)
             self._judge(each, held.epoch, held.stamp, held.event, now, waited_s)
         # Clocks have jumped: whoever is too late now waits for nothing any more.
-        self._release(self._judged_keys(), now)
+        self._release([], now)
+
+    def give_up(self, topic: str, number: int, now: float) -> None:
+        """Nothing of a topic up to this number will ever come: stop waiting for it."""
+        if self._options.buffered and not self._hold_mode:
+            raise_to(self.s.clock, [(topic, number)])
+            self._moved.append(topic)
+            self._release([], now)
 
     def _in_stamp_order(self, keys: list[Key]) -> list[Key]:
         """Waiting events such that none precedes an earlier one.

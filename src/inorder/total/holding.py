@@ -1,7 +1,8 @@
 """The room where events wait, and the index that finds who may leave.
 
 Rule 1: an event waits on one thing at a time: its first unsatisfied entry. It is looked at again
-        only when that is satisfied, so an arrival costs O(entries), however many wait.
+        only when that is satisfied, so an arrival costs O(entries), however many wait. In tag mode
+        it is also found when its place goes by, and when it is the oldest: again by index.
 Rule 2: the index is derived. It is not part of the state and is built anew from the events.
 Rule 3: nothing here judges; engine.py says what an event waits for.
 
@@ -10,13 +11,17 @@ An event waits either for the clock of a topic to reach a number, or for a pendi
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from msgspec import Struct
 
 from inorder.event import Event, Stamp
 
 Key = tuple[str, int]
+Heap = list[tuple[int, Key]]
+
+# A heap may hold this many entries more than twice what waits before it is swept.
+GARBAGE = 64
 
 
 class Held(Struct, gc=False):
@@ -37,8 +42,12 @@ class Holding:
         for topic, number, held in rows:
             self.put((topic, number), held)
         # topic -> heap of (number to be reached, who waits); topic -> who waits for its walk.
-        self._clocks: dict[str, list[tuple[int, Key]]] = {}
+        self._clocks: dict[str, Heap] = {}
         self._walks: dict[str, list[Key]] = {}
+        # Of the events being watched: by own number, by the entry that names a topic, by age.
+        self._numbers: dict[str, Heap] = {}
+        self._entries: dict[str, Heap] = {}
+        self._ages: Heap = []
 
     def __contains__(self, key: Key) -> bool:
         return key[1] in self.topics.get(key[0], ())
@@ -73,7 +82,7 @@ class Holding:
     # The index. Who left meanwhile is still in it and is passed over by the caller.
 
     def wait_for_clock(self, key: Key, topic: str, number: int) -> None:
-        heappush(self._clocks.setdefault(topic, []), (number, key))
+        self._push(self._clocks.setdefault(topic, []), number, key)
 
     def wait_for_walk(self, key: Key, topic: str) -> None:
         self._walks.setdefault(topic, []).append(key)
@@ -92,3 +101,43 @@ class Holding:
         """Everybody who waited for this topic in any way."""
         parked = [key for _, key in self._clocks.pop(topic, [])]
         return sorted(parked + self._walks.pop(topic, []))
+
+    # Tag mode only: who is too late, who comes before, who has waited longest.
+
+    def watch(self, key: Key, held: Held) -> None:
+        """Notice when the place of an event goes by."""
+        self._push(self._numbers.setdefault(key[0], []), key[1], key)
+        for topic, entry in held.stamp:
+            self._push(self._entries.setdefault(topic, []), entry, key)
+        self._push(self._ages, held.place, key)
+
+    def overtaken(self, topic: str, clock: int, last: int) -> list[Key]:
+        """Whose place went by: its own number is reached, or what it comes before was delivered."""
+        late = self._up_to(self._numbers, topic, clock)
+        return late + self._up_to(self._entries, topic, last - 1)
+
+    def preceding(self, topic: str, number: int) -> list[Key]:
+        """The watched events of a topic up to a number; the caller takes them all out."""
+        return self._up_to(self._numbers, topic, number)
+
+    def oldest(self, active: set[str]) -> Key:
+        """Of the watched events of these topics, the one that came first."""
+        while True:
+            key = heappop(self._ages)[1]
+            if key in self and key[0] in active:
+                return key
+
+    def _up_to(self, heaps: dict[str, Heap], topic: str, number: int) -> list[Key]:
+        heap = heaps.get(topic)
+        found: list[Key] = []
+        while heap and heap[0][0] <= number:
+            key = heappop(heap)[1]
+            if key in self:
+                found.append(key)
+        return found
+
+    def _push(self, heap: Heap, number: int, key: Key) -> None:
+        if len(heap) > 2 * self.size + GARBAGE:
+            heap[:] = [entry for entry in heap if entry[1] in self]
+            heapify(heap)
+        heappush(heap, (number, key))

@@ -124,9 +124,10 @@ class Links:
             return [CancelTimer(f"resend/{source}")] if link.timing else []
         link.token = max(link.token, frame.token)
         done = number - (link.sent - len(link.unacked))
-        # A number never sent is a peer's fault and proves nothing; neither does an old one.
+        # A number never sent is a peer's fault and proves nothing; an old one proves that the peer
+        # is there, which matters if we had given it up.
         if done <= 0 or done > len(link.unacked):
-            return []
+            return self._again(source, link)
         del link.unacked[:done]
         link.tries = 0
         if link.unacked:
@@ -145,9 +146,21 @@ class Links:
             return []
         link.tries += 1
         if link.session and not self._patient and link.tries > LINK_TRIES_MAX:
-            # A client that is never seen again. Any sign of life begins anew.
+            # A client that is never seen again. Any sign of life begins anew (`acknowledged`).
             return [Note("link_gave_up", peer)]
         return [Note("resend", peer), *self._resend(peer, link)]
+
+    def _again(self, peer: str, link: Link) -> list[Effect]:
+        if link.timing or link.tries <= LINK_TRIES_MAX:
+            return []
+        link.tries = 0
+        return self._resend(peer, link)
+
+    def greeting(self, peer: str, session: int) -> Send:
+        """A sign of life: what we have of this peer, which may have given us up."""
+        link = self.peers.get(peer)
+        received = link.received if link and link.session == session else 0
+        return Send(peer, Ack(session, self.token, received))
 
     def resume(self) -> list[Effect]:
         """After a crash: everything unacknowledged may have been lost."""

@@ -143,7 +143,9 @@ class Stage(Service):
 
     def _full(self, body: Body) -> bool:
         s = self.s
-        if not isinstance(body, Create | Walk):
+        # Only what comes from a client may wait there. What has entered must always be taken: a
+        # freeze may be waiting for it, and what is queued here waits for the end of the freeze.
+        if not isinstance(body, Create) and not (isinstance(body, Walk) and _is_new(body)):
             return False
         waiting = len(s.walks) + sum(len(queue) for queue in s.requests.values())
         return waiting >= QUEUED_REQUESTS_MAX
@@ -397,7 +399,7 @@ class Stage(Service):
 
     def _on_repair(self, source: str, repair: Repair, now: float) -> list[Effect]:
         """Rounds not yet complete are passed over: they will be diffused, or asked for again."""
-        if repair.topic not in self.managers or repair.first < 1:
+        if repair.topic not in self.managers or not 1 <= repair.first <= repair.last:
             raise BadMessage(source, f"asks {self.name} for numbers of {repair.topic}")
         answers = self.managers[repair.topic].repair(repair.first, repair.last)
         return [Note("repair"), *(Send(source, answer) for answer in answers)]
@@ -463,3 +465,7 @@ class Stage(Service):
         stage = cls(state.name, directory, state.options)
         stage._become(state)
         return stage
+
+
+def _is_new(walk: Walk) -> bool:
+    return walk.epoch < 0 and not walk.seen

@@ -58,6 +58,8 @@ def _walk(stage: Stage, source: str, session: int, walk: Walk) -> None:
         raise BadMessage(source, "walks past topics it wants to hold")
     if len(walk.visit) > 2 * TOPICS_PER_SUBSCRIBER_MAX:
         raise BadMessage(source, f"walks over {len(walk.visit)} topics")
+    if len({*walk.visit}) < len(walk.visit) or len({*walk.topics}) < len(walk.topics):
+        raise BadMessage(source, "names a topic twice")
     named = (*walk.visit, *walk.want, *(topic for topic, _ in walk.stamp))
     _all_known(stage, source, named)
     if walk.epoch >= 0:
@@ -69,6 +71,8 @@ def _walk(stage: Stage, source: str, session: int, walk: Walk) -> None:
         trusted = stage.options.links == "trusted"
         if walk.subscriber != source or (life_of(walk.version) != session and not trusted):
             raise BadMessage(source, f"walks as {walk.subscriber}")
+        if walk.seen or walk.want or walk.stamp:
+            raise BadMessage(source, "says a walk has been somewhere already")
 
 
 def _left(stage: Stage, source: str, session: int, left: Left) -> None:

@@ -188,6 +188,8 @@ class Subscriber:
             return [Note("old_walk")]
         if s.walking is None or done.version > version_of(self._life, s.count):
             raise BadMessage(source, f"ends a walk that is not under way ({done.version})")
+        if done.subscriber != self._name or not s.engine.pending <= {t for t, _ in done.stamp}:
+            raise BadMessage(source, "ends a walk without saying where it started")
         s.registered = {*s.walking}
         s.walking = None
         started = sorted(s.engine.pending)
@@ -206,13 +208,14 @@ class Subscriber:
         change = self.s.current
         assert change is not None
         self.s.current = None
-        if change.op == "renew":
+        answers: list[Effect] = []
+        if change.op != "renew":
+            answers.append(Answer(change.call, "done"))
+        for topic in change.topics if change.op == "renew" else ():
             # Only now is it known how far the gap reaches: what was held back is given up too.
-            topic = change.topics[0]
-            answer = _gap(topic, change.first, self.s.engine.start[topic])
-        else:
-            answer = Answer(change.call, "done")
-        return [answer, *self._next_change(now)]
+            # (A topic that was left meanwhile is not in the list any more.)
+            answers.append(_gap(topic, change.first, self.s.engine.start[topic]))
+        return [*answers, *self._next_change(now)]
 
     # Events.
 
@@ -231,8 +234,10 @@ class Subscriber:
                 touched.append(other)
         if active and len(s.gaps[topic].beyond) > HELD_EVENTS_MAX:
             # Tag only (hold stops reading before): a hole this old is not worth remembering.
-            self.gaps.skip(topic, min(s.gaps[topic].beyond) - 1)
-            self.engine.out.append(Note("hole_given_up", topic))
+            first, last = s.gaps[topic].have + 1, min(s.gaps[topic].beyond) - 1
+            self.gaps.skip(topic, last)
+            self.engine.out += [Note("hole_given_up", topic), _gap(topic, first, last)]
+            self.engine.give_up(topic, last, now)
         return [*self._take_out(), *self._mind(touched), *(self._hurry() if taken else [])]
 
     def _take_whole(self, batch: Events, now: float) -> bool:
@@ -288,7 +293,8 @@ class Subscriber:
         self.gaps.skip(topic, gone.last)
         note = Note("gone", f"{topic} {first} to {gone.last} at the latest")
         if self._options.mode != "hold":
-            return [note, _gap(topic, first, gone.last)]
+            self.engine.give_up(topic, gone.last, now)
+            return [note, _gap(topic, first, gone.last), *self._take_out()]
         s.changes.append(Change("renew", "", [topic], s.engine.clock[topic] + 1))
         return [note, *self._next_change(now)]
 
