@@ -60,6 +60,7 @@ def test_an_unfinished_run_is_judged_alike(spark: SparkSession, tmp_path: Path) 
 
 SMALL: dict[str, dict[str, int]] = {
     "slices": {"SLICE_ROWS_MAX": 10},
+    "slices by a shuffle": {"SLICE_ROWS_MAX": 10, "RESCANS_MAX": 0, "TASK_ROWS": 3},
     "block pairs": {"LOCAL_COMPARISONS_MAX": 0, "BLOCK_ROWS_MAX": 5},
     "slices and block pairs": {"SLICE_ROWS_MAX": 10, "BLOCK_ROWS_MAX": 7},
     "no place table": {"PLACE_CELLS_MAX": 0},

@@ -6,6 +6,9 @@ from __future__ import annotations
 # into slices of whole subscribers. 24 million keep Python under 1.6 GiB beside a JVM of 2 GiB.
 SLICE_ROWS_MAX = 24_000_000
 
+# Slices up to which the log is scanned again for each, rather than shuffled once.
+RESCANS_MAX = 16
+
 # Deliveries one Spark task turns into a result for this process (about 20 bytes each).
 TASK_ROWS = 500_000
 

@@ -25,6 +25,11 @@ class Files(Struct):
     names: list[str]
     rows: int | None = None
 
+    @property
+    def places(self) -> list[str]:
+        """The names as Spark needs them: its JVM may have been started in another folder."""
+        return [name if is_remote(name) else str(Path(name).absolute()) for name in self.names]
+
 
 def is_remote(path: str) -> bool:
     return "://" in path

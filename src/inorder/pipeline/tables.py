@@ -171,7 +171,7 @@ def _open(
         elif files.format == "csv":
             raw = read_csv(spark, files)
         else:
-            raw = spark.read.parquet(*files.names)
+            raw = spark.read.parquet(*files.places)
         raw = _renamed(files, raw, wanted, set(columns), table)
         rows = files.rows if files.rows is not None else raw.count()
         return Table(files.path, raw, hints, rows)

@@ -36,7 +36,7 @@ def read_json(
     """JSON lines as columns of text; `wanted` maps our names to theirs, `topics` is a list."""
     from pyspark.sql import functions as F
 
-    lines = spark.read.text(files.names).where(F.trim("value") != "")
+    lines = spark.read.text(files.places).where(F.trim("value") != "")
     values = lines.select(F.try_parse_json("value").alias("v"))
     found = values.agg(
         F.count("*"),
@@ -68,12 +68,12 @@ def read_csv(spark: SparkSession, files: Files) -> DataFrame:
     from pyspark.sql import functions as F
 
     reader = spark.read.option("header", True).option("enforceSchema", False)
-    names = reader.csv(files.names[0]).columns
-    header = [name for name in spark.read.csv(files.names[0]).first() or () if name is not None]
+    names = reader.csv(files.places[0]).columns
+    header = [name for name in spark.read.csv(files.places[0]).first() or () if name is not None]
     if doubled := sorted({name for name in header if header.count(name) > 1}):
         raise BadTrace(files.path, f"names column {doubled[0]!r} twice in its header line")
     schema = ", ".join(f"`{name.replace('`', '``')}` string" for name in [*names, _CORRUPT])
-    raw = reader.option("columnNameOfCorruptRecord", _CORRUPT).csv(files.names, schema=schema)
+    raw = reader.option("columnNameOfCorruptRecord", _CORRUPT).csv(files.places, schema=schema)
     raw = _kept(raw)
     rows, corrupt = raw.agg(F.count("*"), F.count(_CORRUPT)).collect()[0]
     if corrupt:
@@ -131,7 +131,7 @@ def _refuse_mixed(
 
 def _lacking(spark: SparkSession, files: Files, missing: set[str], wanted: dict[str, str]) -> str:
     name = min(missing & {"subscriber", "position", "event"})
-    first = json.loads(spark.read.text(files.names).where("trim(value) != ''").first()[0])  # type: ignore[index]
+    first = json.loads(spark.read.text(files.places).where("trim(value) != ''").first()[0])  # type: ignore[index]
     has = ", ".join(list(first)[:_NAMES_SHOWN])
     meant = "" if wanted[name] == name else f" (asked for as {name!r})"
     return f"has no column {wanted[name]!r}{meant}; its columns are {has}"
