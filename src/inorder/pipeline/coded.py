@@ -5,7 +5,7 @@ Arrow batches. That costs about as much as counting the rows, several times less
 Python workers, and NumPy then does in one process what a shuffle and a window would do slowly.
 A log beyond `bounds.SLICE_ROWS_MAX` is taken in slices of whole subscribers; all judges but `total`
 look at one subscriber at a time, so slices are independent. A few slices are read by scanning again
-(ten times cheaper than a shuffle, measured at 50 million rows); for many the log is shuffled once
+(a third of the time of a shuffle, at 50 million rows); for many the log is shuffled once
 and kept on disk.
 
 Two names with one code could make a kept promise look broken, never a broken one kept (see
