@@ -67,12 +67,20 @@ def pool(
     for name, held in setup.items():
         made.perform(name, Op("subscribe", tuple(held)))
         _settle(made)
-    if reorder:
-        ranking = machines["ranking"]
-        made._carry_out("ranking", ranking.reorder(tuple(reorder), 0.0), [])
+    for number, order_to_come in enumerate(reorder):
+        _commit(made, number)
+        ranking = made.machines["ranking"]
+        made._carry_out("ranking", ranking.reorder(tuple(order_to_come), 0.0), [])
     for name, lines in programs.items():
         made.programs[name] = tuple(_op(line) for line in lines)
     return made
+
+
+def _commit(made: Pool, epoch: int) -> None:
+    """Go on until the ranking has decided for this epoch; nobody has heard of it yet."""
+    while made.machines["ranking"].s.epoch < epoch:
+        steps = made.steps(lambda timer: timer == "collect")
+        made.take(next(step for step in steps if "ranking" in (step.node, step.source)))
 
 
 def _op(line: str) -> Op:
@@ -212,6 +220,7 @@ CASES: dict[str, tuple[int, dict[str, str], dict[str, list[str]]]] = {
            {"A": ["subscribe 3"], "p": ["publish 1"], "q": ["publish 2"]}),
     "R5": (1, {"B": "1"}, {"A": ["subscribe 1"], "p": ["publish 1", "publish 1"]}),
     "R6": (1, {"A": "1"}, {"B": ["subscribe 1"], "p": ["publish 1"]}),
+    "S1": (1, {"A": "1", "B": "1"}, {"p": ["publish 1", "publish 1"]}),
     "R7": (2, {"A": "12", "B": "12"}, {"p": ["publish 2"], "q": ["publish 1"]}),
     "S2": (3, {"A": "12", "B": "23"}, {"p": ["publish 2"], "q": ["publish 3"], "r": ["publish 1"]}),
     "S3": (3, {"A": "12"}, {"B": ["subscribe 23"], "p": ["publish 2"]}),
@@ -243,13 +252,14 @@ LARGE: dict[str, tuple[int, dict[str, str], dict[str, list[str]]]] = {
                   "p": ["publish 2"], "q": ["publish 1"]}),
 }  # fmt: skip
 
-# Changes of the order: the order to come, as a permutation.
-SWAPS: dict[str, tuple[int, dict[str, str], dict[str, list[str]], str]] = {
+# Changes of the order: the orders to come, asked for one after the other.
+SWAPS: dict[str, tuple[int, dict[str, str], dict[str, list[str]], list[str]]] = {
     "E1": (3, {"A": "12", "C": "13"},
-           {"p": ["publish 3"], "q": ["publish 2"], "r": ["publish 1"]}, "213"),
+           {"p": ["publish 3"], "q": ["publish 2"], "r": ["publish 1"]}, ["213"]),
     "E1 both": (3, {"A": "12", "B": "12", "C": "13"},
-                {"p": ["publish 3"], "q": ["publish 2"], "r": ["publish 1"]}, "213"),
-    "E2": (2, {"A": "12"}, {"p": ["publish 2"], "q": ["publish 1"]}, "21"),
-    "E3": (2, {"A": "12", "B": "2"}, {"B": ["subscribe 1"], "p": ["publish 2"]}, "21"),
-    "E5": (2, {"A": "12", "B": "12"}, {"p": ["publish 1"], "q": ["publish 2"]}, "21"),
+                {"p": ["publish 3"], "q": ["publish 2"], "r": ["publish 1"]}, ["213"]),
+    "E2": (2, {"A": "12"}, {"p": ["publish 2"], "q": ["publish 1"]}, ["21"]),
+    "E3": (2, {"A": "12", "B": "2"}, {"B": ["subscribe 1"], "p": ["publish 2"]}, ["21"]),
+    "E4": (2, {"A": "12", "B": "12"}, {"p": ["publish 2"], "q": ["publish 1"]}, ["21", "12"]),
+    "E5": (2, {"A": "12", "B": "12"}, {"p": ["publish 1"], "q": ["publish 2"]}, ["21"]),
 }  # fmt: skip
