@@ -18,7 +18,7 @@ setup:
 run: setup ## the main job: a simulated market, audited on Spark, with a report
 	@.venv/bin/inorder run examples/market.toml
 
-test: setup ## every test (about ten minutes on two cores)
+test: setup ## every test (about five minutes on two cores)
 	@$(PY) -m pytest $(PYTEST_ARGS)
 
 lint: setup ## style
