@@ -18,6 +18,7 @@ Every LOG_RECORDS_MAX records a snapshot goes into the log; everything before th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -75,7 +76,7 @@ def is_snapshot(record: bytes) -> bool:
     return isinstance(_unpack(record), Image)
 
 
-class Service:
+class Service(ABC):
     """What stages and the ranking have in common: links, log, recovery."""
 
     def __init__(self, name: str, directory: Directory, options: Options) -> None:
@@ -142,32 +143,33 @@ class Service:
 
     # For the roles to fill in.
 
+    @abstractmethod
     def _check(self, source: str, session: int, body: Body) -> None:
         """Raise `BadMessage` if nobody honest would have sent this."""
-        raise NotImplementedError
 
     def _full(self, body: Body) -> bool:
         """Whether to leave a message with its sender, who will try again."""
         return False
 
+    @abstractmethod
     def _fire(self, timer: str, now: float) -> list[Effect]:
         """A timer of the role ran out."""
-        raise NotImplementedError
 
     def _on_fired(self, timer: str, now: float) -> list[Effect]:
-        """Do what a timer that is in the log does."""
-        raise NotImplementedError
+        """Do what a timer that is in the log does; most roles log none."""
+        raise AssertionError(f"{self.name} logs no timers, but {timer!r} is in its log")
 
     def _resume(self, now: float) -> list[Effect]:
         """Set the role's own timers anew."""
         return []
 
+    @abstractmethod
     def snapshot(self) -> bytes:
-        raise NotImplementedError
+        """The whole state."""
 
+    @abstractmethod
     def _load(self, snapshot: bytes) -> None:
         """Become the machine that gave this snapshot."""
-        raise NotImplementedError
 
     # The log.
 
