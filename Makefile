@@ -38,6 +38,7 @@ explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 EX
 	  echo "$$order"; \
 	  .venv/bin/inorder explore $(EXPLORE) --order $$order --schedules $(SCHEDULES) || exit 1; \
 	done
+	@echo fifo; .venv/bin/inorder explore examples/explore-fifo.toml --schedules $(SCHEDULES)
 
 reproduce: setup ## the papers' figures, theirs beside ours (half an hour; QUICK=--quick: seconds)
 	@$(PY) -m experiments.total $(QUICK)

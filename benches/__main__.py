@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from benches import audit, simulator, total
+from benches import audit, fifo, simulator, total
 
 
 def main() -> None:
     simulator.main()
     total.main()
+    fifo.main()
     audit.main()
 
 

@@ -21,7 +21,8 @@ ROOT = Path(__file__).parents[1]
 
 # What runs of the real machines depend on.
 MACHINES = (
-    "src/inorder/total/*.py", "src/inorder/sim/*.py", "src/inorder/none.py", "experiments/*.py",
+    "src/inorder/total/*.py", "src/inorder/sim/*.py", "src/inorder/none.py",
+    "src/inorder/member.py", "experiments/*.py",
 )  # fmt: skip
 
 Settings = dict[str, Any]

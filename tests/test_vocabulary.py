@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import inorder
-from inorder import none, wire
+from inorder import wire
 from inorder.effect import Answer, Deliver, Diffuse, Join, Leave, Persist
 from inorder.errors import BadFrame, Misuse, TooLarge, UnknownName
 from inorder.event import Event
 from inorder.guarantee import GUARANTEES, guarantee
 from inorder.machine import Durable
+from inorder.member import SEQ_BLOCK
 from inorder.none import Client, Published
 
 MODULES = [
@@ -79,7 +80,7 @@ def test_the_frame_limit_is_exact(monkeypatch, over):
 
 
 def test_an_unknown_guarantee_names_those_there_are():
-    with pytest.raises(UnknownName, match="unknown guarantee 'luck'; known: none") as caught:
+    with pytest.raises(UnknownName, match="unknown guarantee 'luck'; known: fifo, none") as caught:
         guarantee("luck")
     assert caught.value.known == sorted(GUARANTEES)
 
@@ -114,7 +115,7 @@ def test_none_reserves_numbers_before_it_uses_them():
     reborn = Client("p")
     reborn.replay(first.record)
     assert reborn.resume(0.0) == []
-    assert reborn.next_seq == none.SEQ_BLOCK + 1
+    assert reborn.next_seq == SEQ_BLOCK + 1
     assert isinstance(client, Durable)
 
 

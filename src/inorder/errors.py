@@ -49,6 +49,22 @@ class BadScenario(Misuse):
         self.problem = problem
 
 
+class PredicateError(Misuse, ValueError):
+    """A predicate, or a value for it, that cannot be used.
+
+    `code` says which rule it broke, `column` where (from 1; None when it is about no one place) and
+    `text` is the predicate the column points into.
+    """
+
+    def __init__(self, code: str, problem: str, column: int | None = None, text: str = "") -> None:
+        place = "" if column is None else f"column {column}: "
+        super().__init__(f"{code}: {place}{problem}")
+        self.code = code
+        self.problem = problem
+        self.column = column
+        self.text = text
+
+
 class MissingPart(Misuse):
     """An optional part is not installed."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from inorder import none, total
+from inorder import fifo, none, total
 from inorder.errors import UnknownName
 from inorder.machine import Client, Machine
 
@@ -20,7 +20,8 @@ class Guarantee(Struct, frozen=True):
 
     `client` builds the machine an application talks to, from its name and all topics. `services`
     builds the machines that must run besides the clients (a topic manager, say), by name, for the
-    given topics. `promises` may depend on the options.
+    given topics. `promises` may depend on the options. `describe` tells people what the summed
+    accounts of all machines mean (machine.Accountable).
     """
 
     name: str
@@ -28,10 +29,11 @@ class Guarantee(Struct, frozen=True):
     client: Callable[[str, Sequence[str], Any], Client]
     services: Callable[[Sequence[str], Any], dict[str, Machine]]
     promises: Callable[[Any], tuple[str, ...]]
+    describe: Callable[[dict[str, float], Any], list[str]] = lambda account, options: []
 
 
 def _none_client(name: str, topics: Sequence[str], options: Any) -> Client:
-    return none.Client(name, options)
+    return none.Client(name)
 
 
 def _no_services(topics: Sequence[str], options: Any) -> dict[str, Machine]:
@@ -44,6 +46,9 @@ def _no_promises(options: Any) -> tuple[str, ...]:
 
 GUARANTEES: dict[str, Guarantee] = {
     "none": Guarantee("none", none.Options, _none_client, _no_services, _no_promises),
+    "fifo": Guarantee(
+        "fifo", fifo.Options, fifo.Client, _no_services, fifo.promises, fifo.describe
+    ),
     "total": Guarantee("total", total.Options, total.Client, total.services, total.promises),
 }
 

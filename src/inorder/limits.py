@@ -29,6 +29,13 @@ SCENARIO_NODES_MAX = 100_000
 SCENARIO_TOPICS_MAX = 100_000
 SCENARIO_EVENTS_MAX = 100_000_000
 
+# Brokers of a simulated network: a subscription is announced to every one of them, so that the time
+# a large network takes to set up grows with the square. Precedent: the papers stop at 46.
+SCENARIO_BROKERS_MAX = 2000
+
+# Publications of one drawn stream (sim/path.py): about 50 bytes each, all in memory.
+STREAM_PUBLICATIONS_MAX = 10_000_000
+
 # Steps of a simulation that makes no progress in virtual time: a machine that answers itself.
 SIM_STEPS_AT_ONE_INSTANT_MAX = 1_000_000
 
@@ -84,3 +91,57 @@ FOREST_LINES_MAX = 10_000
 
 # Log records between two snapshots of a durable machine: bounds recovery time and the log.
 LOG_RECORDS_MAX = 10_000
+
+# Probabilistic FIFO (fifo/). A record: a count of one byte, and room for 32-byte summaries with a
+# varint of up to ten bytes each.
+RECORD_BYTES_MAX = 3 + 255 * (10 + 32)
+
+# Events a receiver holds back; beyond, the oldest go out and their gaps are given up.
+PENDING_EVENTS_MAX = 10_000
+
+# Runs of missing numbers a receiver waits for: a record opens up to 255. Beyond, the oldest events go
+# out, as if too many waited.
+MISSING_RUNS_MAX = 65_536
+
+# Runs of sequence numbers remembered against duplicates: about 2 MB per publisher at worst, and
+# several times what may wait.
+SEEN_RUNS_MAX = 32_768
+
+# Former versions of a subscription's content that still count; with more of them in one window,
+# everything may concern the subscriber.
+INTEREST_VERSIONS_MAX = 64
+
+# Earlier incarnations of a publisher whose numbers are remembered against duplicated stragglers.
+INCARNATIONS_KEPT = 4
+
+# Publishers one subscriber keeps a receiver for, about 60 kB each; those silent longest go first.
+PUBLISHERS_PER_SUBSCRIBER_MAX = 10_000
+
+# Hops in a law of delays (fifo/hops.py, fifo/fit.py): the work grows with the cube. Measured paths
+# have up to 15.
+DELAY_HOPS_MAX = 64
+
+# Samples a law of delays is fitted to; of more, evenly spaced ones are taken. Beyond this the error
+# of the model, not of the sample, decides.
+FIT_SAMPLES_MAX = 20_000
+
+# Content subscriptions (content/). Text of one, in bytes and tokens, before it is parsed: room for
+# the largest set written out, and about a tenth of a second of reading.
+CONTENT_TEXT_BYTES_MAX = 64 * 1024
+CONTENT_TOKENS_MAX = 25_000
+
+# Parentheses and NOTs inside one another. People write three; programs that write more than this
+# have lost count, and every walk over the tree recurses this deep.
+CONTENT_NESTING_MAX = 100
+
+# Conjunctions of one normal form, and tests in all of them: distributing AND over OR doubles them
+# with every clause, and brokers keep and compare each one.
+CONTENT_DISJUNCTS_MAX = 64
+CONTENT_TESTS_MAX = 10_000
+
+# Members of one IN.
+CONTENT_SET_MEMBERS_MAX = 10_000
+
+# Whole numbers of a predicate travel in broker messages, and MessagePack carries 64 bits.
+CONTENT_INT_MIN = -(2**63)
+CONTENT_INT_MAX = 2**64 - 1

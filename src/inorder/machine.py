@@ -75,3 +75,11 @@ class Client(Machine, Protocol):
 
     def joined(self, topic: str, now: float) -> list[Effect]:
         """The network confirms a `Join`."""
+
+
+@runtime_checkable
+class Accountable(Protocol):
+    """A machine that counts what it does. Every figure can be summed over machines."""
+
+    def account(self) -> dict[str, float]:
+        """Counters by name, since the machine was built."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "inorder"
 
-VOCABULARY = ["errors", "limits", "event", "effect", "machine", "wire", "settings"]
+VOCABULARY = ["errors", "limits", "event", "effect", "machine", "wire", "settings", "pack", "member"]
 PROTOCOLS = ["none", "total", "causal", "fifo", "content"]
 JUDGES = ["trace", "check"]
 REGISTRY = ["guarantee"]

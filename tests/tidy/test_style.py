@@ -50,7 +50,8 @@ def test_no_path_of_one_machine_stands_in_the_repository():
 
 
 def test_no_module_is_dead():
-    """Every module of the package is imported by another one, or is a way in."""
+    """Every module of the package is imported by another one, by an experiment or a bench, or is a
+    way in."""
     source = ROOT / "src" / "inorder"
     # Slow twins, scripts and the exhaustive search are there for tests and researchers.
     tools = {"inorder.check.slow", "inorder.sim.script", "inorder.sim.exhaust"}
@@ -62,7 +63,8 @@ def test_no_module_is_dead():
         for path in source.rglob("*.py")
     }
     imported: set[str] = set()
-    for path in source.rglob("*.py"):
+    users = [source, ROOT / "experiments", ROOT / "benches"]
+    for path in (path for folder in users for path in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("inorder"):
                 imported.add(node.module or "")

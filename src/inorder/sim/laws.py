@@ -6,10 +6,10 @@ drawing again, which moves its mean up slightly (by 2 % for the papers' fast cha
 
 from __future__ import annotations
 
-from math import log
+from math import cos, isfinite, log, pi
 from random import Random
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 
 class Constant(Struct, frozen=True, forbid_unknown_fields=True, tag_field="law", tag="constant"):
@@ -61,8 +61,30 @@ class Hops(Struct, frozen=True, forbid_unknown_fields=True, tag_field="law", tag
 Law = Constant | Normal | Exponential | Lognormal | Hops
 
 
+class Wave(Struct, frozen=True, forbid_unknown_fields=True):
+    """A delay that swells from 0 to `height` and back once in a `period`, for everybody alike.
+
+    >>> wave = Wave(period=30.0, height=1.5)
+    >>> wave.at(0.0), wave.at(15.0), wave.at(30.0)
+    (0.0, 1.5, 0.0)
+    """
+
+    period: float
+    height: float
+
+    def at(self, now: float) -> float:
+        return self.height * (1.0 - cos(2.0 * pi * now / self.period)) / 2.0
+
+    @property
+    def fall(self) -> float:
+        """Seconds the delay falls by in one second, at its steepest; at 1 messages overtake."""
+        return self.height * pi / self.period
+
+
 def problem(law: Law) -> str | None:
     """Why no delay can be drawn from this law, if so."""
+    if not all(isfinite(number) for number in structs.astuple(law)):
+        return "infinite delays never end"
     if isinstance(law, Lognormal):
         return None if law.median > 0 and law.sigma >= 0 else "median must be above 0, sigma >= 0"
     if isinstance(law, Hops):

@@ -6,6 +6,7 @@ raise `BadScenario` with the dotted key and what is allowed there.
 
 from __future__ import annotations
 
+from math import pi
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,14 +16,37 @@ from msgspec import Struct
 from inorder.errors import BadScenario, UnknownName
 from inorder.guarantee import Guarantee, guarantee
 from inorder.limits import (
+    SCENARIO_BROKERS_MAX,
     SCENARIO_EVENTS_MAX,
     SCENARIO_NODES_MAX,
     SCENARIO_TOPICS_MAX,
     SIM_CONVERGE_S_MAX,
 )
 from inorder.settings import convert
-from inorder.sim import laws
-from inorder.sim.faults import Faults
+from inorder.sim import graphs, laws
+from inorder.sim.faults import Faults, Partition
+
+
+class BrokersTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[network.brokers]`: see sim/graphs.py for the shapes, sim/brokers.py for what they do."""
+
+    count: int = 8
+    shape: graphs.Shape = "random"
+    # For shape long only; by default a third of the brokers.
+    diameter: int | None = None
+    link: laws.Law = laws.Constant(mean=0.01)
+    processing: laws.Law = laws.Exponential(mean=0.01)
+    # Messages a broker works on at once, the others queue; by default each has its own worker.
+    workers: int | None = None
+    # So many brokers, drawn from the seed, take so many times as long.
+    slow: int = 0
+    slow_factor: float = 10.0
+    # Delay that all brokers add alike, up to `height` each.
+    congestion: laws.Wave | None = None
+
+    @property
+    def names(self) -> list[str]:
+        return [f"broker{number}" for number in range(1, self.count + 1)]
 
 
 class NetworkTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -30,8 +54,10 @@ class NetworkTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
     model: Literal["ideal", "delay", "wan", "packet", "biased"] = "ideal"
     # direct: a link between any two hosts. scribe: Pastry routes and SCRIBE trees (sim/overlay.py),
-    # each topic's manager on the host that is the root of its tree.
-    overlay: Literal["direct", "scribe"] = "direct"
+    # each topic's manager on the host that is the root of its tree. brokers: a tree of brokers that
+    # the roles hang on (sim/brokers.py).
+    overlay: Literal["direct", "scribe", "brokers"] = "direct"
+    brokers: BrokersTable = BrokersTable()
     # Pastry prefers near hosts where it has a choice: fast pairs, if the model is wan.
     near: bool = True
     fifo: bool = True
@@ -168,8 +194,14 @@ def parse(text: str | bytes, order: dict[str, Any] | None = None) -> Scenario:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadScenario("file", f"is not TOML: {error}") from None
     if order and isinstance(table.get("order", {}), dict):
-        table["order"] = {**table.get("order", {}), **order}
+        table["order"] = _replaced(table.get("order", {}), order)
     return from_table(table)
+
+
+def _replaced(order: dict[str, Any], by: dict[str, Any]) -> dict[str, Any]:
+    """`[order]` with single keys replaced; another guarantee has options of its own."""
+    another = by.get("guarantee", order.get("guarantee")) != order.get("guarantee")
+    return by if another else {**order, **by}
 
 
 def from_table(table: dict[str, Any]) -> Scenario:
@@ -225,17 +257,59 @@ def _validate(s: Scenario) -> None:
             raise BadScenario(f"network.{key}", problem)
     if s.publishers.count * s.publishers.rate * s.duration > SCENARIO_EVENTS_MAX:
         raise BadScenario("publishers.rate", f"gives more than {SCENARIO_EVENTS_MAX} events")
+    _validate_brokers(s.network)
     _validate_faults(s)
+
+
+def _validate_brokers(network: NetworkTable) -> None:
+    table = network.brokers
+    if network.overlay != "brokers":
+        if table != BrokersTable():
+            raise BadScenario("network.brokers", 'has no meaning without overlay = "brokers"')
+        return
+    if network.model != "ideal":
+        raise BadScenario("network.model", "has no meaning with brokers: see network.brokers.link")
+    if network.nodes is not None:
+        raise BadScenario("network.nodes", "has no meaning with brokers: see network.brokers.count")
+    key = "network.brokers"
+    wave = table.congestion or laws.Wave(period=1.0, height=0.0)
+    workers = 1 if table.workers is None else table.workers
+    bounds: list[tuple[str, float, float, float]] = [
+        ("count", table.count, 1, SCENARIO_BROKERS_MAX),
+        ("workers", workers, 1, SCENARIO_NODES_MAX),
+        ("slow", table.slow, 0, table.count),
+        ("slow_factor", table.slow_factor, 1e-3, 1e6),
+        ("congestion.period", wave.period, 1e-3, 1e9),
+        ("congestion.height", wave.height, 0.0, 1e6),
+    ]
+    for name, value, low, high in bounds:
+        if not low <= value <= high:
+            raise BadScenario(f"{key}.{name}", f"{value:g} is not between {low:g} and {high:g}")
+    if wave.fall >= 1.0:
+        # Else messages would overtake each other by the wave alone, whatever the brokers do.
+        most = wave.period / pi
+        raise BadScenario(f"{key}.congestion.height", f"{wave.height:g} is not below {most:g}")
+    if table.diameter is not None:
+        if table.shape != "long":
+            raise BadScenario(f"{key}.diameter", 'has no meaning without shape = "long"')
+        if problem := graphs.impossible(table.count, table.diameter):
+            raise BadScenario(f"{key}.diameter", problem)
+    for name, law in (("link", table.link), ("processing", table.processing)):
+        if problem := laws.problem(law):
+            raise BadScenario(f"{key}.{name}", problem)
 
 
 def _validate_faults(s: Scenario) -> None:
     from inorder.sim.workload import node_names
 
     known = [*node_names(s), *s.guarantee.services(s.topic_names, s.options)]
+    brokers = s.network.brokers.names if s.network.overlay == "brokers" else []
     for number, fault in enumerate(s.faults.list, 1):
         key = f"faults.list[{number}]"
         named = getattr(fault, "nodes", None) or (getattr(fault, "node", None),)
-        _known(key, [name for name in named if name is not None], known)
+        # A broker can be cut off; it has no machine that could crash or stand still.
+        there = [*known, *brokers] if isinstance(fault, Partition) else known
+        _known(key, [name for name in named if name is not None], there)
         if not 0.0 <= fault.at <= s.faults_until:
             raise BadScenario(f"{key}.at", f"{fault.at:g} is not before {s.faults_until:g}")
 

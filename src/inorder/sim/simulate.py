@@ -10,12 +10,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from inorder.machine import Machine
+from inorder.machine import Accountable, Machine
 from inorder.sim import faults, models
+from inorder.sim.brokers import Brokers
 from inorder.sim.network import Model
 from inorder.sim.overlay import Overlay
 from inorder.sim.pastry import Pastry, id_of
-from inorder.sim.scenario import Scenario
+from inorder.sim.scenario import NetworkTable, Scenario
 from inorder.sim.workload import Story, Workload, node_names, tell
 from inorder.sim.world import Recorder, World
 from inorder.trace import Format, TraceWriter
@@ -34,6 +35,9 @@ class Outcome(Struct, frozen=True):
     delivered: int
     faults: tuple[faults.Fault, ...]
     marks: dict[str, int]
+    # What the machines counted, summed, and what that means (guarantee.describe).
+    account: dict[str, float] = {}
+    meaning: tuple[str, ...] = ()
 
     def describe(self) -> list[str]:
         """For people; the faults first, as they are half of the reproduction."""
@@ -41,6 +45,7 @@ class Outcome(Struct, frozen=True):
         lines.append(f"events   {self.published} published, {self.missed} not (publisher down)")
         lines.append(f"reached  {self.delivered} deliveries in {self.virtual_s:.1f} virtual s")
         lines += [f"mark     {mark}: {count}" for mark, count in self.marks.items()]
+        lines += self.meaning
         return lines
 
 
@@ -71,6 +76,8 @@ def simulate(
     world.finish()
     if progress:
         progress(1.0)
+    account = _account(world)
+    meaning = scenario.guarantee.describe(account, scenario.options) if account else []
     return Outcome(
         steps,
         world.agenda.now,
@@ -79,7 +86,18 @@ def simulate(
         sum(node.position for node in world.nodes.values()),
         tuple(story.faults),
         dict(sorted(world.marks.items())),
+        account,
+        tuple(meaning),
     )
+
+
+def _account(world: World) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for node in world.nodes.values():
+        if isinstance(node.machine, Accountable):
+            for name, figure in node.machine.account().items():
+                total[name] = total.get(name, 0.0) + figure
+    return total
 
 
 def simulate_to_folder(
@@ -109,7 +127,7 @@ def build(
     options = scenario.options
     services = scenario.guarantee.services(scenario.topic_names, options)
     clients = node_names(scenario)
-    homes = _place([*clients, *services], network.nodes, seed)
+    homes = _place([*clients, *services], _hosts(network), seed)
     model = _model(scenario, seed, story)
     pastry = _pastry(scenario, seed) if network.overlay == "scribe" else None
     if pastry:
@@ -119,7 +137,8 @@ def build(
         f"{seed}/network/{story.luck if story else 0}",
         trace,
         fifo=network.fifo,
-        hosts=homes,
+        # Brokers move what their roles say to each other, too: nothing is there at once.
+        hosts=None if network.overlay == "brokers" else homes,
         record_messages=scenario.messages,
         join_s=network.join,
         sync_s=network.sync,
@@ -127,6 +146,11 @@ def build(
     )
     if pastry:
         world.network.ways = Overlay(world.network, pastry, homes)
+    elif network.overlay == "brokers":
+        luck = story.luck if story else 0
+        world.network.ways = Brokers(
+            world.network, world.agenda, network.brokers, homes, f"{seed}/brokers", luck
+        )
     for name in services:
         world.add(name, partial(_service, scenario, name))
     for name in clients:
@@ -147,6 +171,8 @@ def _model(scenario: Scenario, seed: int, story: Story | None) -> Model:
 
 def _plain_model(scenario: Scenario, seed: int) -> Model:
     network = scenario.network
+    if network.overlay == "brokers":
+        return models.Delay(network.brokers.link)
     if network.model == "delay":
         return models.Delay(network.delay)
     if network.model == "wan":
@@ -158,15 +184,20 @@ def _plain_model(scenario: Scenario, seed: int) -> Model:
     return models.Ideal()
 
 
-def _place(names: list[str], hosts: int | None, seed: int) -> dict[str, str]:
+def _hosts(network: NetworkTable) -> list[str]:
+    """The hosts that roles share, if any."""
+    if network.overlay == "brokers":
+        return network.brokers.names
+    return [f"host{place}" for place in range(network.nodes or 0)]
+
+
+def _place(names: list[str], hosts: list[str], seed: int) -> dict[str, str]:
     """Spread the roles over the hosts: nobody shares one before all are taken."""
-    if hosts is None:
-        return {}
     rng = Random(f"{seed}/place")
-    places: list[int] = []
-    while len(places) < len(names):
-        places.extend(rng.sample(range(hosts), hosts))
-    return {name: f"host{place}" for name, place in zip(names, places, strict=False)}
+    places: list[str] = []
+    while hosts and len(places) < len(names):
+        places.extend(rng.sample(hosts, len(hosts)))
+    return dict(zip(names, places, strict=False))
 
 
 def _pastry(scenario: Scenario, seed: int) -> Pastry:

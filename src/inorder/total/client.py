@@ -24,6 +24,7 @@ from msgspec import Struct, field
 from inorder.effect import Effect, Note, Persist, Send, SetTimer
 from inorder.errors import BadMessage
 from inorder.event import Scalar
+from inorder.pack import pack, unpacker
 from inorder.total.directory import Directory
 from inorder.total.link import Link, Links
 from inorder.total.messages import (
@@ -36,7 +37,6 @@ from inorder.total.messages import (
     WalkDone,
 )
 from inorder.total.options import Options
-from inorder.total.pack import pack, unpacker
 from inorder.total.publisher import Publisher, PublisherState
 from inorder.total.subscriber import Subscriber, SubscriberState
 

@@ -27,11 +27,11 @@ from msgspec import Struct
 from inorder.effect import Effect, Note, SetTimer
 from inorder.errors import BadMessage, Misuse
 from inorder.limits import FOREST_LINES_MAX
+from inorder.pack import pack, unpacker
 from inorder.total.directory import RANKING, Directory
 from inorder.total.link import Link
 from inorder.total.messages import Body, Demand, Freeze, Frozen, Install, Reorder, SwapRequest
 from inorder.total.options import Options
-from inorder.total.pack import pack, unpacker
 from inorder.total.path import Path, forest
 from inorder.total.service import Fired, Service
 from inorder.total.stamp import stamp_of

@@ -27,11 +27,11 @@ from msgspec import Struct
 from inorder.effect import Effect, Note, Persist
 from inorder.errors import BadMessage
 from inorder.limits import LOG_RECORDS_MAX
+from inorder.pack import pack, unpacker
 from inorder.total.directory import Directory
 from inorder.total.link import Links
 from inorder.total.messages import Ack, Body, Frame
 from inorder.total.options import Options
-from inorder.total.pack import pack, unpacker
 
 
 class Took(Struct, frozen=True, gc=False, tag="took"):

@@ -23,6 +23,7 @@ from inorder.effect import CancelTimer, Diffuse, Effect, Note, Send, SetTimer
 from inorder.errors import BadMessage
 from inorder.event import Stamp
 from inorder.limits import HEARTBEATS_MAX, OUTSTANDING_ROUNDS_MAX, QUEUED_REQUESTS_MAX
+from inorder.pack import pack, unpacker
 from inorder.total.directory import RANKING, Directory
 from inorder.total.link import Link
 from inorder.total.manager import Batch, Manager, TopicState
@@ -47,7 +48,6 @@ from inorder.total.messages import (
 )
 from inorder.total.metric import wants_swap
 from inorder.total.options import Options
-from inorder.total.pack import pack, unpacker
 from inorder.total.path import Path
 from inorder.total.service import Service
 from inorder.total.stage_check import check_body

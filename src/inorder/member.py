@@ -1,0 +1,93 @@
+"""What a client does whatever it promises: number its events, and hold topics.
+
+Rule 1: an event id is never used twice, not even by a client that crashed: numbers are reserved on
+        disk in blocks before the first of them is used.
+Rule 2: a topic counts as held from the network's confirmation on until it is dropped.
+
+Guarantees without topic managers build their client on this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Struct
+
+from inorder.effect import Answer, Effect, Join, Leave, Persist
+from inorder.errors import Misuse, TooLarge
+from inorder.limits import TOPICS_PER_SUBSCRIBER_MAX
+from inorder.pack import pack
+
+# How many sequence numbers one record reserves: a crash wastes at most this many.
+SEQ_BLOCK = 1000
+
+
+class Membership(Struct):
+    """The state behind the rules, for the snapshot of whoever has it."""
+
+    name: str
+    next_seq: int = 1
+    reserved: int = 0
+    active: list[str] = []
+    # Calls whose topics the network has not confirmed yet: call -> topics still missing.
+    joining: dict[str, list[str]] = {}
+
+
+class Member:
+    """The half of a client that knows nothing of order."""
+
+    def __init__(self, name: str) -> None:
+        self._m = Membership(name)
+
+    @property
+    def next_seq(self) -> int:
+        return self._m.next_seq
+
+    def _number(self, effects: list[Effect]) -> int:
+        """The next event's number, made durable by the effects if need be."""
+        m = self._m
+        seq = m.next_seq
+        if seq > m.reserved:
+            m.reserved = seq + SEQ_BLOCK - 1
+            effects.append(Persist(pack(m.reserved)))
+        m.next_seq = seq + 1
+        return seq
+
+    def subscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
+        m = self._m
+        wanted = sorted({*topics} - {*m.active})
+        if not wanted:
+            raise Misuse("subscribe names no topic that is not held already")
+        if (size := len(m.active) + len(wanted)) > TOPICS_PER_SUBSCRIBER_MAX:
+            raise TooLarge("topics of one subscriber", size, TOPICS_PER_SUBSCRIBER_MAX)
+        m.joining[call] = wanted
+        return [Join(topic) for topic in wanted]
+
+    def joined(self, topic: str, now: float) -> list[Effect]:
+        m = self._m
+        effects: list[Effect] = []
+        for call, missing in list(m.joining.items()):
+            if topic not in missing:
+                continue
+            missing.remove(topic)
+            m.active = sorted({*m.active, topic})
+            if not missing:
+                del m.joining[call]
+                effects.append(Answer(call, "done"))
+        return effects
+
+    def unsubscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
+        m = self._m
+        dropped = sorted({*topics} & {*m.active})
+        if not dropped:
+            raise Misuse("unsubscribe names no topic that is held")
+        m.active = sorted({*m.active} - {*dropped})
+        return [*(Leave(topic) for topic in dropped), Answer(call, "done")]
+
+    def replay(self, record: bytes) -> None:
+        self._m.reserved = msgspec.msgpack.decode(record, type=int)
+        self._m.next_seq = self._m.reserved + 1
+
+    def resume(self, now: float) -> list[Effect]:
+        return []
