@@ -42,6 +42,7 @@ explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 EX
 
 reproduce: setup ## the papers' figures, theirs beside ours (half an hour; QUICK=--quick: seconds)
 	@$(PY) -m experiments.total $(QUICK)
+	@$(PY) -m experiments.fifo $(QUICK)
 
 docs: setup ## run every example of the docs
 	@$(PY) -m pytest tests/docs $(PYTEST_ARGS)

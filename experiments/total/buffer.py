@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
+from experiments.figure import Column, Figure, Row, holds
 from experiments.machines import LOSSLESS, play, story
 from experiments.points import MACHINES, Numbers, Settings
-from experiments.total.figure import Column, Figure, Row, holds
 from experiments.total.laws import STEEP, generator, pareto, subscriptions
 from inorder.sim.workload import Publication, Story
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings
 from experiments.total.ens import LEAN
-from experiments.total.figure import Column, Figure, Row, holds
 from experiments.total.swaps import run, size
 
 STARTS = (0, 1, 2, 3, 4, 5, 6, 8, 10)

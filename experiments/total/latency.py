@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings, spread
 from experiments.total.ens import LEAN, Ens
-from experiments.total.figure import Column, Figure, Row, holds
 from experiments.total.laws import STEEP, Floats, Ints, generator, pareto, uniform
 
 TOPICS = 50

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings
 from experiments.total.ens import LEAN
-from experiments.total.figure import Column, Figure, Row, holds
 from experiments.total.groups import entries, foreign_share, sequenced
 from experiments.total.laws import STEEP, generator, pareto, subscriptions, uniform
 

@@ -27,9 +27,9 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
+from experiments.figure import Column, Figure, Row, holds
 from experiments.machines import LOSSLESS, Memory, play, story
 from experiments.points import MACHINES, Numbers, Settings
-from experiments.total.figure import Column, Figure, Row, holds
 from experiments.total.laws import generator
 from experiments.total.published import Arrival, infinite_buffer
 from inorder.check import detect

@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 from experiments import sequencer
+from experiments.figure import Column, Figure, Row, holds
 from experiments.machines import LOSSLESS, play, story
 from experiments.points import MACHINES, Numbers, Settings, mean
-from experiments.total.figure import Column, Figure, Row, holds
 from experiments.total.latency import MODELS, picks
 from experiments.total.laws import generator
 from inorder.sim.workload import Publication

@@ -27,7 +27,7 @@ def place(name: str, hosts: int, seed: int, names: list[str]) -> str:
     """Where the simulator puts a client."""
     from inorder.sim.simulate import _place
 
-    return _place(names, hosts, seed)[name]
+    return _place(names, [f"host{place}" for place in range(hosts)], seed)[name]
 
 
 @pytest.mark.parametrize("model", ["worst", "uniform", "power"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from pathlib import Path
@@ -46,7 +46,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Figure:
-    """`labels` are the settings shown in the table; `paper` gives the report's number for a row."""
+    """`labels` are the settings shown in the table; `paper` gives the paper's number for a row."""
 
     name: str
     title: str
@@ -57,7 +57,11 @@ class Figure:
     labels: Sequence[str]
     judge: Callable[[list[Row]], list[str]]
     paper: Callable[[Settings], str] = lambda settings: "shape"
-    numbers: Sequence[int] = field(default_factory=tuple)
+    # What the paper calls the last column, and the figures that `--figure` finds this one by.
+    source: str = "report"
+    numbers: Sequence[int | str] = field(default_factory=tuple)
+    # Pictures to write beside the tables: file name and content.
+    charts: Callable[[list[Row]], Mapping[str, str]] = lambda rows: {}
     # Sources a point depends on: it is run again when one of them changes.
     code: Sequence[str] = ()
     # Full runs a point; the report's simulations have 10, its prototype 5.
@@ -81,10 +85,12 @@ class Figure:
         text = self._markdown(rows, count, quick)
         (target / f"figure-{self.name}.md").write_text(text)
         (target / f"figure-{self.name}.json").write_text(self._json(rows, count, quick))
+        for name, content in self.charts(rows).items():
+            (target / name).write_text(content)
         return text
 
     def _markdown(self, rows: list[Row], count: int, quick: bool) -> str:
-        head = [*self.labels, *(column.heading for column in self.columns), "report"]
+        head = [*self.labels, *(column.heading for column in self.columns), self.source]
         size = "quick sizes" if quick else "full sizes"
         lines = [
             f"## Figure {self.name}: {self.title}",
@@ -120,7 +126,7 @@ class Figure:
                 "settings": row.settings,
                 "mean": {key: row.mean(key) for key in keys if row.values(key)},
                 "std": {key: spread(row.values(key)) for key in keys if row.values(key)},
-                "report": self.paper(row.settings),
+                self.source: self.paper(row.settings),
                 "runs": list(row.runs),
             }
             for row in rows
@@ -133,7 +139,7 @@ class Figure:
 
 
 def holds(claim: str, true: bool) -> str:
-    """A shape of the report, and whether it is ours.
+    """A claim of the paper, and whether it is ours.
 
     >>> holds("latency grows", False)
     'NOT reproduced: latency grows'

@@ -1,0 +1,38 @@
+"""The command of a paper: `[--figure N ...] [--quick] [--runs N] [--out FOLDER]`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+from experiments.figure import Figure
+
+
+def command(package: str, title: str, figures: Sequence[Figure], quick_takes: str) -> None:
+    """Run the figures that the arguments name, all if none, and show their tables."""
+    known = [str(number) for figure in figures for number in figure.numbers]
+    program = f"python -m experiments.{package}"
+    parser = argparse.ArgumentParser(prog=program, description=title)
+    parser.add_argument("--figure", action="append", choices=known, metavar="N")
+    parser.add_argument("--quick", action="store_true", help=f"small and few: {quick_takes}")
+    parser.add_argument("--runs", type=int, help="runs a point, instead of the figure's own")
+    parser.add_argument("--out", type=Path, default=Path(f"out/experiments/{package}"))
+    arguments = parser.parse_args()
+    wanted = {*(arguments.figure or known)}
+    console = Console()
+    tables = []
+    for figure in figures:
+        if {*map(str, figure.numbers)} & wanted:
+            text = figure.reproduce(arguments.out, arguments.quick, arguments.runs)
+            tables.append(text)
+            if console.is_terminal:
+                console.print(Markdown(text))
+            else:
+                print(text)
+    if arguments.figure is None:
+        folder = arguments.out / "quick" if arguments.quick else arguments.out
+        (folder / "tables.md").write_text(f"# {title}\n\n" + "\n".join(tables))
