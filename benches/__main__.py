@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from benches import audit, fifo, simulator, total
+from benches import audit, content, fifo, simulator, total
 
 
 def main() -> None:
     simulator.main()
     total.main()
     fifo.main()
+    content.main()
     audit.main()
 
 

@@ -6,13 +6,21 @@ A new guarantee is one more entry. No driver has a branch per guarantee.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from inorder import fifo, none, total
 from inorder.errors import UnknownName
 from inorder.machine import Client, Machine
+
+
+class ClientClass(Protocol):
+    """The class of the machine an application talks to."""
+
+    def __call__(self, name: str, topics: Sequence[str], options: Any) -> Client: ...
+
+    def restore(self, snapshot: bytes) -> Client: ...
 
 
 class Guarantee(Struct, frozen=True):
@@ -26,14 +34,12 @@ class Guarantee(Struct, frozen=True):
 
     name: str
     options: type[Struct]
-    client: Callable[[str, Sequence[str], Any], Client]
+    client: ClientClass
     services: Callable[[Sequence[str], Any], dict[str, Machine]]
     promises: Callable[[Any], tuple[str, ...]]
     describe: Callable[[dict[str, float], Any], list[str]] = lambda account, options: []
-
-
-def _none_client(name: str, topics: Sequence[str], options: Any) -> Client:
-    return none.Client(name)
+    # Whether each diffusion is one event, so that a network can match its content on the way.
+    single_events: bool = True
 
 
 def _no_services(topics: Sequence[str], options: Any) -> dict[str, Machine]:
@@ -45,11 +51,18 @@ def _no_promises(options: Any) -> tuple[str, ...]:
 
 
 GUARANTEES: dict[str, Guarantee] = {
-    "none": Guarantee("none", none.Options, _none_client, _no_services, _no_promises),
+    "none": Guarantee("none", none.Options, none.Client, _no_services, _no_promises),
     "fifo": Guarantee(
         "fifo", fifo.Options, fifo.Client, _no_services, fifo.promises, fifo.describe
     ),
-    "total": Guarantee("total", total.Options, total.Client, total.services, total.promises),
+    "total": Guarantee(
+        "total",
+        total.Options,
+        total.Client,
+        total.services,
+        total.promises,
+        single_events=False,
+    ),
 }
 
 

@@ -99,8 +99,8 @@ RECORD_BYTES_MAX = 3 + 255 * (10 + 32)
 # Events a receiver holds back; beyond, the oldest go out and their gaps are given up.
 PENDING_EVENTS_MAX = 10_000
 
-# Runs of missing numbers a receiver waits for: a record opens up to 255. Beyond, the oldest events go
-# out, as if too many waited.
+# Runs of missing numbers a receiver waits for: a record opens up to 255. Beyond, the oldest events
+# go out, as if too many waited.
 MISSING_RUNS_MAX = 65_536
 
 # Runs of sequence numbers remembered against duplicates: about 2 MB per publisher at worst, and
@@ -145,3 +145,65 @@ CONTENT_SET_MEMBERS_MAX = 10_000
 # Whole numbers of a predicate travel in broker messages, and MessagePack carries 64 bits.
 CONTENT_INT_MIN = -(2**63)
 CONTENT_INT_MAX = 2**64 - 1
+
+# Boxes one covering test looks at before it gives up: the question is co-NP-complete. Giving up is
+# "does not cover", which costs state and never an event. Random predicates needed 92 at most.
+CONTENT_COVER_BOXES_MAX = 2000
+
+# Summaries. Pieces of a union of intervals that a group keeps apart on a link; with more of them
+# one interval around them all is sent. And how many intervals are looked through to find that out.
+CONTENT_SUMMARY_PIECES_MAX = 16
+CONTENT_SUMMARY_SWEPT_MAX = 256
+
+# Entries of one topic on one link under the policy "bounded", unless the caller says otherwise:
+# what a broker can go through in about a tenth of a millisecond per event.
+CONTENT_SUMMARY_ENTRIES = 64
+
+# Content brokers. Entries of one filter message, and about how many bytes of values: a message must
+# fit into a frame, skeletons and names included. A new session with more takes several.
+CONTENT_FILTER_ENTRIES = 1000
+CONTENT_FILTER_VALUES = 256 * 1024
+
+# Entries one link may hold of one topic, and subscriptions of one client: about 1 kB each.
+CONTENT_LINK_ENTRIES_MAX = 1_000_000
+CONTENT_SUBSCRIPTIONS_PER_CLIENT_MAX = 100_000
+
+# Topics one broker keeps tables for, and topics one client advertises.
+CONTENT_BROKER_TOPICS_MAX = 100_000
+CONTENT_ADVERTISED_MAX = 10_000
+
+# Brokers of one tree: each of them knows the names of all.
+CONTENT_TREE_MEMBERS_MAX = 10_000
+
+# Changes a link may have unconfirmed, per topic. A peer that sends more without waiting is refused
+# until the first of them are.
+CONTENT_UNCONFIRMED_MAX = 1_000_000
+
+# Event ids a broker remembers to notice a cycle, about 15 MB; and those a client remembers, against
+# events that are sent again.
+CONTENT_BROKER_EVENTS_SEEN = 100_000
+CONTENT_CLIENT_EVENTS_SEEN = 10_000
+
+# The matching index (content/index/). Members a set may be hashed under, all sets of a form taken
+# together; a form with more is tested by itself. One set of the largest size must fit.
+INDEX_SPOTS_PER_FORM_MAX = 10_000
+
+# Rows of one sorted chunk: an insertion moves half of them, 8 kB of ends and 8 kB of keys.
+INDEX_CHUNK_ROWS_MAX = 2000
+
+# Rows up to which walking in Python beats the fixed cost of NumPy: measured, they meet here.
+INDEX_WALKED_ROWS_MAX = 48
+
+# Changes of a bucket between two looks at its windows, which cost about half a millisecond each. It
+# takes so many rows, at least, for a grid to be worth its memory, and so many are looked at.
+INDEX_REVIEW_OPERATIONS = 1000
+INDEX_GRID_ROWS_MIN = 500
+INDEX_SAMPLE_ROWS = 200
+
+# Cells a window may overlap, and the share of windows over more of them, which every event looks
+# at one by one.
+INDEX_CELLS_PER_ROW_MAX = 16
+INDEX_WIDE_SHARE_MAX = 0.01
+
+# Pairs of event and row a batch compares at once: a few arrays of 8 MB each.
+INDEX_BATCH_PAIRS_MAX = 1_000_000

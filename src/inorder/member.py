@@ -9,7 +9,7 @@ Guarantees without topic managers build their client on this.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -43,6 +43,10 @@ class Member:
     @property
     def next_seq(self) -> int:
         return self._m.next_seq
+
+    @property
+    def topics_held(self) -> Sequence[str]:
+        return self._m.active
 
     def _number(self, effects: list[Effect]) -> int:
         """The next event's number, made durable by the effects if need be."""

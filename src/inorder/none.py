@@ -8,6 +8,7 @@ It is the baseline of every comparison and the smallest complete example of a ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 from msgspec import Struct
@@ -33,6 +34,9 @@ _unpack = unpacker(Membership)
 
 class Client(Member):
     """Publishes and subscribes without any order."""
+
+    def __init__(self, name: str, topics: Sequence[str] = (), options: Any = None) -> None:
+        super().__init__(name)
 
     def publish(self, topic: str, value: dict[str, Scalar], now: float) -> list[Effect]:
         effects: list[Effect] = []

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from inorder.errors import BadFrame
+
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
@@ -16,4 +18,13 @@ def pack(value: Any) -> bytes:
 
 
 def unpacker(kind: Any) -> Callable[[bytes], Any]:
-    return msgspec.msgpack.Decoder(kind).decode
+    """The way back; bytes that are not such a value raise `BadFrame`."""
+    decode = msgspec.msgpack.Decoder(kind).decode
+
+    def unpack(frame: bytes) -> Any:
+        try:
+            return decode(frame)
+        except Exception as error:
+            raise BadFrame(f"not a state or record of ours: {error}") from None
+
+    return unpack

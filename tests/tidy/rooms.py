@@ -11,10 +11,12 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "inorder"
 
-VOCABULARY = ["errors", "limits", "event", "effect", "machine", "wire", "settings", "pack", "member"]
+VOCABULARY = [
+    "errors", "limits", "event", "effect", "machine", "wire", "settings", "pack", "member",
+]  # fmt: skip
 PROTOCOLS = ["none", "total", "causal", "fifo", "content"]
 JUDGES = ["trace", "check"]
-REGISTRY = ["guarantee"]
+REGISTRY = ["guarantee", "attach", "compose", "parameters"]
 DRIVERS = ["sim", "live", "pipeline"]
 TOP = ["job", "cli", "studio"]
 
@@ -23,7 +25,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     **dict.fromkeys(VOCABULARY, VOCABULARY),
     **dict.fromkeys(PROTOCOLS, VOCABULARY),
     **{room: [*VOCABULARY, *JUDGES] for room in JUDGES},
-    **{room: [*VOCABULARY, *PROTOCOLS] for room in REGISTRY},
+    **{room: [*VOCABULARY, *PROTOCOLS, *REGISTRY] for room in REGISTRY},
     **{room: [*VOCABULARY, *PROTOCOLS, *JUDGES, *REGISTRY] for room in DRIVERS},
     **{
         room: [*VOCABULARY, *PROTOCOLS, *JUDGES, *REGISTRY, *DRIVERS, *TOP, "__init__"]

@@ -53,9 +53,12 @@ def test_no_module_is_dead():
     """Every module of the package is imported by another one, by an experiment or a bench, or is a
     way in."""
     source = ROOT / "src" / "inorder"
-    # Slow twins, scripts and the exhaustive search are there for tests and researchers.
-    tools = {"inorder.check.slow", "inorder.sim.script", "inorder.sim.exhaust"}
-    ways_in = {"inorder.cli", "inorder", *tools}
+    # Slow twins, scripts, the exhaustive search and the theory are there for tests and researchers.
+    tools = {
+        "inorder.check.slow", "inorder.sim.script", "inorder.sim.exhaust", "inorder.fifo.bounds",
+        "inorder.fifo.delays",
+    }  # fmt: skip
+    ways_in = {"inorder.cli", "inorder", "inorder.parameters", *tools}
     modules = {
         ".".join(("inorder", *path.relative_to(source).with_suffix("").parts)).removesuffix(
             ".__init__"

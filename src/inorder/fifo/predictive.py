@@ -35,6 +35,8 @@ MEMORIES = (1, 2, 4, 8, 16, 32)
 SWITCH = 0.97
 # A residual counts at most this many scales, so that one outlier does not blow the scale up.
 CLIP = 20.0
+# So many residuals make the first scale.
+FIRST = 16
 # Departures have microseconds: a scale below is noise of rounding, and must not be divided by.
 SCALE_MIN = 1e-6
 # Put aside at least beyond this: a network may well be late by less.
@@ -66,6 +68,8 @@ class Predictive(Struct):
     residuals: list[float] = []
     ranked: list[float] = []
     aside: list[float] = []
+    # The first residuals of all, in seconds.
+    first: list[float] = []
     # Delays not learnt yet, the last one of all, and how many more to learn at once.
     backlog: list[float] = []
     previous: float = 0.0
@@ -121,16 +125,19 @@ class Predictive(Struct):
         self._remember(delay)
 
     def _learn(self, delay: float, residual: float) -> None:
-        size = abs(residual)
-        scale = self.scale or max(size, SCALE_MIN)
-        cap = CLIP * scale
-        self.scale = max(scale + (min(size, cap) - scale) / 16.0, SCALE_MIN)
-        value = residual / scale
-        residuals, ranked = self.residuals, self.ranked
-        residuals.append(value)
-        if len(residuals) > self.window:
-            del ranked[bisect_left(ranked, residuals.pop(0))]
-        insort(ranked, value)
+        if len(self.first) < FIRST:
+            self._begin(residual)
+        else:
+            scale = self.scale
+            size = abs(residual)
+            self.scale = max(scale + (min(size, CLIP * scale) - scale) / 16.0, SCALE_MIN)
+            value = residual / scale
+            residuals, ranked = self.residuals, self.ranked
+            residuals.append(value)
+            if len(residuals) > self.window:
+                del ranked[bisect_left(ranked, residuals.pop(0))]
+            insort(ranked, value)
+        cap = CLIP * self.scale
         errors = self.errors
         best, least = 0, inf
         for place, mean in enumerate(self._means()):
@@ -141,6 +148,15 @@ class Predictive(Struct):
                 best, least = place, new
         if least < SWITCH * errors[self.memory]:
             self.memory = best
+
+    def _begin(self, residual: float) -> None:
+        """The scale of the first few is their mean: one tiny residual would make all that follow
+        count hundreds of scales for as long as they stay in the window."""
+        first = self.first
+        first.append(residual)
+        self.scale = max(sum(map(abs, first)) / len(first), SCALE_MIN)
+        self.residuals = [each / self.scale for each in first[-self.window :]]
+        self.ranked = sorted(self.residuals)
 
     def _remember(self, delay: float) -> None:
         self.samples += 1

@@ -18,6 +18,7 @@ class Node:
         "crash_after",
         "disk",
         "drift",
+        "filters",
         "guarded",
         "held",
         "inbox",
@@ -62,6 +63,8 @@ class Node:
         # The application's view.
         self.position = 0
         self.held: set[str] = set()
+        # Topics with a filter: the predicate and its values at present.
+        self.filters: dict[str, tuple[str | None, dict[str, Any]]] = {}
         self.joined: set[str] = set()
 
     @property
@@ -87,6 +90,7 @@ class Node:
         self.guarded = self.slow_disk
         self.timers.clear()
         self.held.clear()
+        self.filters.clear()
         self.joined.clear()
 
     def restart(self) -> None:

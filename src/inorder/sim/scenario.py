@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from inorder.errors import BadScenario, UnknownName
+from inorder.errors import BadScenario, PredicateError, UnknownName
 from inorder.guarantee import Guarantee, guarantee
 from inorder.limits import (
     SCENARIO_BROKERS_MAX,
@@ -43,10 +43,25 @@ class BrokersTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     slow_factor: float = 10.0
     # Delay that all brokers add alike, up to `height` each.
     congestion: laws.Wave | None = None
+    # topic: events go where their topic is held. content: brokers are machines that match events
+    # (sim/content.py), with the choices below.
+    match: Literal["topic", "content"] = "topic"
+    engine: str = "index"
+    summary: str = "grouped"
+    # How a moved parameter travels: as one, or by subscribing anew in either order.
+    update: Literal["parametric", "break", "make"] = "parametric"
+    # Smoothing of fast parameters: narrow only after so many seconds, with so much head-room.
+    hold: float = 0.0
+    margin: float = 0.0
+    min_interval: float = 0.0
 
     @property
     def names(self) -> list[str]:
         return [f"broker{number}" for number in range(1, self.count + 1)]
+
+
+# Keys that mean something only if brokers match content.
+CONTENT_KEYS = ("engine", "summary", "update", "hold", "margin", "min_interval")
 
 
 class NetworkTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -120,6 +135,25 @@ class SubscribersTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     exponent: float = 1.0
     # The probability that a delivery is answered by a publication on the same topic.
     reply: float = 0.0
+    # What is wanted of the topics, with its parameters: a value, or a law like an attribute's that
+    # every update draws anew; and updates per second, each.
+    where: str | None = None
+    parameters: dict[str, Any] = {}
+    updates: float = 0.0
+
+    @property
+    def laws(self) -> dict[str, Attribute]:
+        """The parameters that move."""
+        return {
+            name: attribute_law(f"parameters.{name}", law)
+            for name, law in self.parameters.items()
+            if isinstance(law, dict)
+        }
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The parameters that do not."""
+        return {name: v for name, v in self.parameters.items() if not isinstance(v, dict)}
 
 
 class ChurnTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -163,7 +197,20 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     @property
     def attributes(self) -> dict[str, Attribute]:
-        return {name: _attribute(name, table) for name, table in self.publishers.attributes.items()}
+        return {
+            name: attribute_law(f"publishers.attributes.{name}", table)
+            for name, table in self.publishers.attributes.items()
+        }
+
+    @property
+    def filtered(self) -> bool:
+        """Whether anybody subscribes to content."""
+        return any(group.where is not None for group in self.subscribers)
+
+    @property
+    def matches_content(self) -> bool:
+        """Whether the network matches events: content brokers."""
+        return self.network.overlay == "brokers" and self.network.brokers.match == "content"
 
     @property
     def faults_until(self) -> float:
@@ -243,6 +290,8 @@ def _validate(s: Scenario) -> None:
         bounds.append((f"{key}.count", group.count, 0, SCENARIO_NODES_MAX))
         bounds.append((f"{key}.per", group.per, 1, len(topics)))
         bounds.append((f"{key}.reply", group.reply, 0.0, 1.0))
+        bounds.append((f"{key}.updates", group.updates, 0.0, 1e6))
+        _validate_filter(key, group)
         if isinstance(group.topics, tuple):
             _known(f"{key}.topics", group.topics, topics)
     if s.churn:
@@ -297,9 +346,53 @@ def _validate_brokers(network: NetworkTable) -> None:
     for name, law in (("link", table.link), ("processing", table.processing)):
         if problem := laws.problem(law):
             raise BadScenario(f"{key}.{name}", problem)
+    _validate_content(key, table)
+
+
+def _validate_content(key: str, table: BrokersTable) -> None:
+    if table.match == "topic":
+        for name in CONTENT_KEYS:
+            if getattr(table, name) != getattr(BrokersTable(), name):
+                raise BadScenario(f"{key}.{name}", 'has no meaning without match = "content"')
+        return
+    from inorder.content.choices import engine_named, summary_named
+
+    for name, look in (("engine", engine_named), ("summary", summary_named)):
+        try:
+            look(getattr(table, name))
+        except UnknownName as error:
+            raise BadScenario(f"{key}.{name}", str(error)) from None
+    for name in ("hold", "margin", "min_interval"):
+        value = getattr(table, name)
+        if not 0.0 <= value <= 1e6:
+            raise BadScenario(f"{key}.{name}", f"{value:g} is not between 0 and 1e+06")
+
+
+def _validate_filter(key: str, group: SubscribersTable) -> None:
+    if group.where is None:
+        if group.parameters or group.updates:
+            raise BadScenario(f"{key}.where", "is missing: parameters and updates are of a where")
+        return
+    from inorder.content.predicate import Predicate
+    from inorder.sim.drawn import first
+
+    try:
+        laws_of = group.laws
+    except BadScenario as error:
+        raise BadScenario(f"{key}.{error.key}", error.problem) from None
+    try:
+        predicate = Predicate.parse(group.where)
+        predicate.check({**group.constants, **{name: first(law) for name, law in laws_of.items()}})
+    except PredicateError as error:
+        raise BadScenario(f"{key}.where", str(error)) from None
 
 
 def _validate_faults(s: Scenario) -> None:
+    if s.matches_content:
+        listed = [str(fault.__struct_config__.tag) for fault in s.faults.list]
+        for kind in [*s.faults.draw, *listed]:
+            if kind in ("weather", "partition"):
+                raise BadScenario("faults", f"{kind}: links of content brokers are sessions")
     from inorder.sim.workload import node_names
 
     known = [*node_names(s), *s.guarantee.services(s.topic_names, s.options)]
@@ -321,12 +414,12 @@ def _known(key: str, names: Any, known: Any) -> None:
             raise BadScenario(key, f"{name!r} is not one of {some}")
 
 
-def _attribute(name: str, table: dict[str, Any]) -> Attribute:
+def attribute_law(key: str, table: dict[str, Any]) -> Attribute:
     kinds: dict[str, type[Attribute]] = {"choice": Choice, "uniform": Uniform, "walk": Walk}
-    for key, kind in kinds.items():
-        if key in table:
-            attribute: Attribute = convert(table, kind, f"publishers.attributes.{name}")
+    for name, kind in kinds.items():
+        if name in table:
+            attribute: Attribute = convert(table, kind, key)
             if isinstance(attribute, Choice) and not attribute.choice:
-                raise BadScenario(f"publishers.attributes.{name}.choice", "is empty")
+                raise BadScenario(f"{key}.choice", "is empty")
             return attribute
-    raise BadScenario(f"publishers.attributes.{name}", f"needs one of {', '.join(kinds)}")
+    raise BadScenario(key, f"needs one of {', '.join(kinds)}")

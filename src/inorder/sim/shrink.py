@@ -24,7 +24,8 @@ LUCKS = 8
 def fixed(story: Story) -> Story:
     """A story that can be told many times, the first time remembering its delays."""
     publications = {name: tuple(made) for name, made in story.publications.items()}
-    return structs.replace(story, publications=publications, delays={})
+    updates = {name: tuple(made) for name, made in story.updates.items()}
+    return structs.replace(story, publications=publications, updates=updates, delays={})
 
 
 def shrink(story: Story, fails: Callable[[Story], bool]) -> tuple[Story, int]:
@@ -86,7 +87,8 @@ def _nodes(story: Story) -> list[str]:
 def _only_nodes(story: Story, kept: Sequence[str]) -> Story:
     publications = {name: made if name in kept else () for name, made in story.publications.items()}
     operations = [operation for operation in story.operations if operation.node in kept]
-    return structs.replace(story, publications=publications, operations=operations)
+    updates = {name: made for name, made in story.updates.items() if name in kept}
+    return structs.replace(story, publications=publications, operations=operations, updates=updates)
 
 
 def _flat(story: Story) -> list[tuple[str, Publication]]:

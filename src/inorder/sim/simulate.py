@@ -10,8 +10,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from inorder.machine import Accountable, Machine
-from inorder.sim import faults, models
+from inorder.compose import Filtering
+from inorder.machine import Accountable, Client, Machine
+from inorder.sim import content, faults, models
 from inorder.sim.brokers import Brokers
 from inorder.sim.network import Model
 from inorder.sim.overlay import Overlay
@@ -136,7 +137,7 @@ def build(
         model,
         f"{seed}/network/{story.luck if story else 0}",
         trace,
-        fifo=network.fifo,
+        fifo=network.fifo or scenario.matches_content,
         # Brokers move what their roles say to each other, too: nothing is there at once.
         hosts=None if network.overlay == "brokers" else homes,
         record_messages=scenario.messages,
@@ -148,18 +149,34 @@ def build(
         world.network.ways = Overlay(world.network, pastry, homes)
     elif network.overlay == "brokers":
         luck = story.luck if story else 0
-        world.network.ways = Brokers(
+        kind = content.ContentBrokers if scenario.matches_content else Brokers
+        world.network.ways = kind(
             world.network, world.agenda, network.brokers, homes, f"{seed}/brokers", luck
         )
     for name in services:
-        world.add(name, partial(_service, scenario, name))
+        world.add(name, partial(_service, scenario, name, homes.get(name, name)))
     for name in clients:
-        world.add(name, partial(scenario.guarantee.client, name, scenario.topic_names, options))
+        world.add(name, partial(_client, scenario, name, homes.get(name, name)))
+    if isinstance(world.network.ways, content.ContentBrokers):
+        for name in network.brokers.names:
+            world.add(name, partial(content.broker, name, network.brokers))
+        content.set_up(world, world.network.ways)
     return world
 
 
-def _service(scenario: Scenario, name: str) -> Machine:
-    return scenario.guarantee.services(scenario.topic_names, scenario.options)[name]
+def _client(scenario: Scenario, name: str, home: str) -> Client:
+    ordered = scenario.guarantee
+    make = partial(ordered.client, name, scenario.topic_names, scenario.options)
+    if scenario.matches_content:
+        return content.attached_client(scenario, name, home, make, ordered)
+    return Filtering(ordered, make()) if scenario.filtered else make()
+
+
+def _service(scenario: Scenario, name: str, home: str) -> Machine:
+    machine = scenario.guarantee.services(scenario.topic_names, scenario.options)[name]
+    if scenario.matches_content:
+        return content.attached_service(scenario, name, home, machine)
+    return machine
 
 
 def _model(scenario: Scenario, seed: int, story: Story | None) -> Model:

@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from inorder.event import Event, Scalar
 from inorder.sim import faults, topics
+from inorder.sim.drawn import Drawn
 from inorder.sim.models import Delays
-from inorder.sim.scenario import Choice, Scenario, SubscribersTable, Uniform
+from inorder.sim.scenario import Scenario, SubscribersTable
 from inorder.sim.world import World
 
 # A reply to a reply to a reply is the last: a chain of causes long enough for any check.
@@ -37,6 +38,13 @@ class Operation(Struct, frozen=True, gc=False):
     topics: tuple[str, ...]
 
 
+class Update(Struct, frozen=True, gc=False):
+    """New values for the parameters of a filter."""
+
+    at: float
+    values: dict[str, Any]
+
+
 class Story(Struct, frozen=True):
     """Everything that will be done and will go wrong, before anybody reacts.
 
@@ -47,6 +55,7 @@ class Story(Struct, frozen=True):
     publications: Mapping[str, Iterable[Publication]]
     operations: Sequence[Operation]
     faults: Sequence[faults.Fault]
+    updates: Mapping[str, Iterable[Update]] = {}
     luck: int = 0
     delays: Delays | None = None
 
@@ -80,6 +89,12 @@ def tell(scenario: Scenario, seed: int) -> Story:
             scenario.faults_until,
             f"{seed}",
         ),
+        updates={
+            node: _updates(scenario, group, f"{seed}", node)
+            for group in scenario.subscribers
+            if group.updates
+            for node in subscriber_names(group)
+        },
     )
 
 
@@ -93,7 +108,7 @@ def _publications(scenario: Scenario, seed: str, name: str) -> Iterator[Publicat
     picker = topics.Picker(
         names, topics.weights(table.topics, len(names), table.share, table.exponent)
     )
-    walks: dict[str, float] = {}
+    drawn = Drawn(scenario.attributes)
     period = 1.0 / table.rate
     at = rng.random() * period
     while at <= scenario.duration:
@@ -103,20 +118,21 @@ def _publications(scenario: Scenario, seed: str, name: str) -> Iterator[Publicat
             topic = names[-1]
         else:
             topic = picker.pick(rng)
-        yield Publication(at, topic, _value(scenario, walks, rng))
+        yield Publication(at, topic, _value(scenario, drawn, rng))
         at += period if table.arrivals == "periodic" else rng.expovariate(table.rate)
 
 
-def _value(scenario: Scenario, walks: dict[str, float], rng: Random) -> dict[str, Scalar]:
-    value: dict[str, Scalar] = {}
-    for name, attribute in scenario.attributes.items():
-        if isinstance(attribute, Choice):
-            value[name] = rng.choice(attribute.choice)
-        elif isinstance(attribute, Uniform):
-            value[name] = rng.uniform(*attribute.uniform)
-        else:
-            start, step = attribute.walk
-            walks[name] = value[name] = round(walks.get(name, start) + rng.gauss(0.0, step), 4)
+def _updates(scenario: Scenario, group: SubscribersTable, seed: str, node: str) -> Iterator[Update]:
+    rng = Random(f"{seed}/updates/{node}")
+    drawn = Drawn(group.laws)
+    at = rng.expovariate(group.updates)
+    while at <= scenario.duration:
+        yield Update(at, drawn.draw(rng))
+        at += rng.expovariate(group.updates)
+
+
+def _value(scenario: Scenario, drawn: Drawn, rng: Random) -> dict[str, Scalar]:
+    value: dict[str, Scalar] = drawn.draw(rng)
     if scenario.publishers.bytes:
         value["body"] = "x" * scenario.publishers.bytes
     return value
@@ -180,14 +196,21 @@ class Workload:
         self._queue: dict[str, deque[Operation]] = {}
         self._busy: dict[str, str] = {}
         self._reply: dict[str, tuple[float, Random]] = {}
+        # What each node filters by: the predicate, and its values at present.
+        self._filters: dict[str, tuple[str, dict[str, Any]]] = {}
         for group in scenario.subscribers:
-            if group.reply:
-                for node in subscriber_names(group):
+            for node in subscriber_names(group):
+                if group.reply:
                     self._reply[node] = (group.reply, Random(f"{seed}/reply/{node}"))
+                if group.where is not None:
+                    moving = Drawn(group.laws).draw(Random(f"{seed}/parameters/{node}"))
+                    self._filters[node] = (group.where, {**group.constants, **moving})
         for operation in story.operations:
             world.agenda.at(operation.at, self._operate, operation)
         for name, publications in story.publications.items():
             self._publish_next(name, iter(publications))
+        for name, updates in story.updates.items():
+            self._update_next(name, iter(updates))
 
     def _publish_next(self, name: str, publications: Iterator[Publication]) -> None:
         publication = next(publications, None)
@@ -202,6 +225,18 @@ class Workload:
         else:
             self.missed += 1
         self._publish_next(name, publications)
+
+    def _update_next(self, name: str, updates: Iterator[Update]) -> None:
+        update = next(updates, None)
+        if update is not None:
+            self._world.agenda.at(update.at, self._update, name, update, updates)
+
+    def _update(self, name: str, update: Update, updates: Iterator[Update]) -> None:
+        # Not while effects wait for the disk: deliveries decided before this call come first.
+        if not self._world.nodes[name].waiting:
+            self._filters[name][1].update(update.values)
+            self._world.set(name, update.values)
+        self._update_next(name, updates)
 
     def _operate(self, operation: Operation) -> None:
         wanted = self._wanted.setdefault(operation.node, {})
@@ -230,7 +265,8 @@ class Workload:
             operation = queue.popleft()
             self._busy[node] = operation.op
             if operation.op == "subscribe":
-                world.subscribe(node, operation.topics)
+                where, values = self._filters.get(node, (None, None))
+                world.subscribe(node, operation.topics, where, values)
             else:
                 world.unsubscribe(node, operation.topics)
 

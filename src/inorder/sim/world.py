@@ -8,11 +8,12 @@ Rule 4: memory grows with what is in flight, not with what has happened: rows le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, cast
 
 import msgspec
 
+from inorder.compose import Filtering
 from inorder.effect import (
     Answer,
     CancelTimer,
@@ -82,6 +83,8 @@ class World:
         self._write_behind = write_behind
         self._unanswered: dict[str, EventRow] = {}
         self._subscribing: dict[str, list[str]] = {}
+        # Sets that not everybody knows yet: whose, after which delivery, what.
+        self._setting: dict[str, tuple[str, int, dict[str, Any]]] = {}
         self._calls = 0
         self._timers = 0
         self._act: dict[type, Callable[[Node, Any], None]] = {
@@ -120,15 +123,45 @@ class World:
         self._carry_out(node, effects)
         return True
 
-    def subscribe(self, name: str, topics: Iterable[str]) -> bool:
+    def subscribe(
+        self,
+        name: str,
+        topics: Iterable[str],
+        where: str | None = None,
+        values: Mapping[str, Any] | None = None,
+    ) -> bool:
         node = self.nodes[name]
         if node.absent:
             return False
         wanted = sorted(topics)
         self._calls += 1
         call = f"{name}/{self._calls}"
-        effects = cast(Client, node.machine).subscribe(call, wanted, self.agenda.now + node.skew_s)
+        now = self.agenda.now + node.skew_s
+        if where is None:
+            effects = cast(Client, node.machine).subscribe(call, wanted, now)
+        else:
+            client = cast(Filtering, node.machine)
+            effects = client.subscribe(call, wanted, now, where, values)
+            node.filters.update({topic: (where, dict(values or {})) for topic in wanted})
         self._subscribing[call] = wanted
+        self._carry_out(node, effects)
+        return True
+
+    def set(self, name: str, values: Mapping[str, Any]) -> bool:
+        """Move the parameters of all filters of a node."""
+        node = self.nodes[name]
+        if node.absent or not node.filters:
+            return False
+        self._calls += 1
+        # Not a change of subscriptions: those wait for each other's answers, sets do not.
+        call = f"set/{name}/{self._calls}"
+        topics = sorted(node.filters)
+        now = self.agenda.now + node.skew_s
+        effects = cast(Filtering, node.machine).set(call, topics, values, now)
+        for topic in topics:
+            where, old = node.filters[topic]
+            node.filters[topic] = (where, {**old, **values})
+        self._setting[call] = (node.name, node.position, dict(values))
         self._carry_out(node, effects)
         return True
 
@@ -142,6 +175,8 @@ class World:
         client = cast(Client, node.machine)
         effects = client.unsubscribe(call, dropped, self.agenda.now + node.skew_s)
         self._drop(node, dropped)
+        for topic in dropped:
+            node.filters.pop(topic, None)
         self._carry_out(node, effects)
         return True
 
@@ -181,7 +216,10 @@ class World:
             handle(*args)
 
     def finish(self) -> None:
-        """The run is over: publications without an answer have an unknown fate."""
+        """The run is over: publications without an answer have an unknown fate, and sets without
+        one are in force all the same."""
+        for call in list(self._setting):
+            self._set_done(call)
         for row in self._unanswered.values():
             self._trace.write("events", row)
         self._unanswered.clear()
@@ -324,6 +362,8 @@ class World:
             self._trace.write("events", row)
         elif topics := self._subscribing.pop(call, None):
             self._hold(node, topics)
+        elif call in self._setting:
+            self._set_done(call)
         elif effect.outcome == "gap":
             # An announced gap: the subscription ends and begins anew, nothing before is owed.
             missed = [call.partition("/")[2]]
@@ -334,14 +374,55 @@ class World:
 
     def _hold(self, node: Node, topics: list[str]) -> None:
         node.held.update(topics)
-        self._record_subscription(node, "subscribe", topics)
+        for (where, values), alike in _alike(node, topics):
+            self._record_subscription(node, "subscribe", alike, where, values)
 
     def _drop(self, node: Node, topics: list[str]) -> None:
+        # A set counts from its call on; what it promised is over with the subscription.
+        for call in [call for call, (name, _, _) in self._setting.items() if name == node.name]:
+            self._set_done(call)
         node.held.difference_update(topics)
         self._record_subscription(node, "unsubscribe", topics)
 
-    def _record_subscription(self, node: Node, op: str, topics: list[str]) -> None:
+    def _set_done(self, call: str) -> None:
+        """Everybody knows: from now on all that matches is due. Deliveries were judged by the new
+        values since the call, which is what `after` says."""
+        name, after, values = self._setting.pop(call)
+        node = self.nodes[name]
+        topics = sorted(node.held & node.filters.keys())
+        if topics:
+            row = SubscriptionRow(name, "set", topics, None, _json(values), self.agenda.now, after)
+            self._trace.write("subscriptions", row)
+
+    def _record_subscription(
+        self,
+        node: Node,
+        op: str,
+        topics: list[str],
+        where: str | None = None,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
         row = SubscriptionRow(
-            node.name, op, topics, None, "{}", self.agenda.now, after=node.position
+            node.name, op, topics, where, _json(values or {}), self.agenda.now, after=node.position
         )
         self._trace.write("subscriptions", row)
+
+
+def _alike(
+    node: Node, topics: list[str]
+) -> list[tuple[tuple[str | None, dict[str, Any]], list[str]]]:
+    """The topics by their filters: one row can tell of those that are filtered alike."""
+    found: list[tuple[tuple[str | None, dict[str, Any]], list[str]]] = []
+    for topic in topics:
+        chosen = node.filters.get(topic, (None, {}))
+        for known, alike in found:
+            if known == chosen:
+                alike.append(topic)
+                break
+        else:
+            found.append((chosen, [topic]))
+    return found
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    return msgspec.json.encode(values).decode()
