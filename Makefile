@@ -39,10 +39,12 @@ explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 EX
 	  .venv/bin/inorder explore $(EXPLORE) --order $$order --schedules $(SCHEDULES) || exit 1; \
 	done
 	@echo fifo; .venv/bin/inorder explore examples/explore-fifo.toml --schedules $(SCHEDULES)
+	@echo content; $(PY) -m tests.content.network --trees 3000
 
 reproduce: setup ## the papers' figures, theirs beside ours (half an hour; QUICK=--quick: seconds)
 	@$(PY) -m experiments.total $(QUICK)
 	@$(PY) -m experiments.fifo $(QUICK)
+	@$(PY) -m experiments.content $(QUICK)
 
 docs: setup ## run every example of the docs
 	@$(PY) -m pytest tests/docs $(PYTEST_ARGS)

@@ -147,6 +147,8 @@ def test_brokers_forward_only_what_somebody_wants():
          "network.brokers.engine", "known: "),
         ("[network]\noverlay = 'brokers'\n[network.brokers]\nmatch = 'content'\nmargin = -1.0",
          "network.brokers.margin", "is not between"),
+        ("[network]\noverlay = 'brokers'\n[network.brokers]\nmatch = 'content'\nmargin = 1.0",
+         "network.brokers.margin", "without hold"),
         ("[network]\noverlay = 'brokers'\n[network.brokers]\nmatch = 'content'\n"
          "[faults]\ndraw = ['weather']", "faults", "sessions"),
     ],

@@ -366,6 +366,8 @@ def _validate_content(key: str, table: BrokersTable) -> None:
         value = getattr(table, name)
         if not 0.0 <= value <= 1e6:
             raise BadScenario(f"{key}.{name}", f"{value:g} is not between 0 and 1e+06")
+    if table.margin and not table.hold:
+        raise BadScenario(f"{key}.margin", "has no meaning without hold")
 
 
 def _validate_filter(key: str, group: SubscribersTable) -> None:
