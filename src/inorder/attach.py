@@ -27,6 +27,8 @@ from inorder.machine import Accountable, Durable, Machine
 # True of every event, for topics that are wanted whole.
 WHOLE = Predicate.parse("EXISTS topic OR topic IS NULL")
 Wanted = tuple[Predicate, Mapping[str, Any]]
+# A topic, a version of its filter, and why it was refused; empty if it is installed.
+News = tuple[str, int, str]
 
 # Before the names of the link's own timers.
 TIMER = "edge/"
@@ -85,19 +87,20 @@ class Edge:
     def is_for_me(self, source: str, message: Any) -> bool:
         return source == self.broker and isinstance(message, Pub | Installed | Err)
 
-    def receive(self, message: Any, now: float) -> tuple[list[Effect], list[tuple[str, int]]]:
-        """What the link itself wants done, and which versions of which topics are installed."""
+    def receive(self, message: Any, now: float) -> tuple[list[Effect], list[News]]:
+        """What the link itself wants done, and which versions of which topics are installed, or
+        refused with a reason."""
         topics = {sid: topic for topic, sid in self._sids.items()}
         effects: list[Effect] = []
-        installed: list[tuple[str, int]] = []
+        news: list[News] = []
         for effect in self._client.receive(self.broker, message, now):
             if isinstance(effect, Answer):
                 sid, _, version = effect.call.partition("/")
-                if effect.outcome == "done" and int(sid) in topics:
-                    installed.append((topics[int(sid)], int(version)))
+                if sid.isdigit() and int(sid) in topics:
+                    news.append((topics[int(sid)], int(version), effect.reason))
             elif not isinstance(effect, Handed):
                 effects.append(effect)
-        return self.named(effects), installed
+        return self.named(effects), news
 
     def fire(self, timer: str, now: float) -> list[Effect]:
         found = self._client.fire(timer.removeprefix(TIMER), now)

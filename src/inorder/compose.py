@@ -19,6 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from inorder.attach import TIMER, WHOLE, Edge, Wanted, is_new
+from inorder.content.door import topic_problem
 from inorder.content.engine import forms_of
 from inorder.content.messages import Pub
 from inorder.content.predicate import Predicate
@@ -58,8 +59,10 @@ class Filtering:
         self._edge = edge
         # Changes that the brokers have not installed yet: call -> the version of each topic.
         self._waiting: dict[str, dict[str, int]] = {}
-        # Topics whose subscription is not installed yet.
-        self._joining: list[str] = []
+        # Topics whose subscription is not installed yet, and the calls that wait for it.
+        self._joining: dict[str, str] = {}
+        # Topics asked for and not dropped, and by which call.
+        self._held: dict[str, str] = {}
         self._filters: dict[str, Filter] = {}
         self._predicates: dict[str, Predicate] = {}
         # Events that the guarantee delivered and the filter kept back.
@@ -84,8 +87,14 @@ class Filtering:
     ) -> list[Effect]:
         wanted = sorted({*topics})
         chosen = _filter(where, values)
+        for topic in wanted:
+            if topic in self._held:
+                raise Misuse(f"{topic!r} is held already: set or replace its filter")
+            if trouble := topic_problem(topic):
+                raise Misuse(trouble)
         effects = self._inner.subscribe(call, wanted, now)
         for topic in wanted:
+            self._held[topic] = call
             self._put(topic, chosen)
         self._tell(now)
         return self._passed(effects, now)
@@ -94,6 +103,8 @@ class Filtering:
         dropped = sorted({*topics})
         effects = self._inner.unsubscribe(call, dropped, now)
         for topic in dropped:
+            self._held.pop(topic, None)
+            self._joining.pop(topic, None)
             self._put(topic, None)
         self._tell(now)
         passed = self._passed(effects, now)
@@ -156,16 +167,35 @@ class Filtering:
 
     def _from_broker(self, message: Any, now: float) -> list[Effect]:
         assert self._edge is not None
-        effects, installed = self._edge.receive(message, now)
+        effects, news = self._edge.receive(message, now)
         if isinstance(message, Pub) and is_new(effects):
             inner = self._inner.receive(message.publisher, message.body, now)
             effects = [*effects, *self._passed(inner, now)]
-        for topic, version in installed:
-            if topic in self._joining:
-                self._joining.remove(topic)
+        for topic, version, refused in news:
+            if refused:
+                effects += self._refused(topic, version, refused, now)
+                continue
+            # A set that came meanwhile is part of what the join waits for.
+            if topic in self._joining and self._edge.is_installed(topic):
+                del self._joining[topic]
                 effects += self.joined(topic, now)
             effects += self._answers({topic: version})
         return effects
+
+    def _refused(self, topic: str, version: int, reason: str, now: float) -> list[Effect]:
+        """The broker would not have it: whoever waits for it is told."""
+        answers: list[Effect] = []
+        for call, versions in list(self._waiting.items()):
+            if versions.get(topic, 0) == version:
+                del self._waiting[call]
+                answers.append(Answer(call, "refused", reason))
+        joining = self._joining.pop(topic, None)
+        if joining is None:
+            return answers
+        # A subscription that never began: the guarantee gives the topic up.
+        given_up = self.unsubscribe(joining, [topic], now)
+        kept = [each for each in given_up if not isinstance(each, Answer)]
+        return [*answers, *kept, Answer(joining, "refused", reason)]
 
     def _answers(self, news: Mapping[str, int | None]) -> list[Effect]:
         """Answers of changes that nobody waits for any more; None: the topic is not held now."""
@@ -211,7 +241,7 @@ class Filtering:
             elif isinstance(each, Diffuse):
                 out.append(edge.diffuse(each, now))
             elif isinstance(each, Join):
-                self._joining.append(each.topic)
+                self._joining[each.topic] = self._held[each.topic]
                 out += edge.join(each.topic, self._wanted(each.topic), now)
             elif isinstance(each, Leave):
                 out += edge.leave(each.topic, now)

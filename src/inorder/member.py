@@ -2,7 +2,8 @@
 
 Rule 1: an event id is never used twice, not even by a client that crashed: numbers are reserved on
         disk in blocks before the first of them is used.
-Rule 2: a topic counts as held from the network's confirmation on until it is dropped.
+Rule 2: the topics of a call count as held from the network's confirmation of all of them on, which
+        is when the call is answered, until they are dropped. Dropping ends a wait, too.
 
 Guarantees without topic managers build their client on this.
 """
@@ -30,8 +31,10 @@ class Membership(Struct):
     next_seq: int = 1
     reserved: int = 0
     active: list[str] = []
-    # Calls whose topics the network has not confirmed yet: call -> topics still missing.
+    # Calls whose topics the network has not confirmed yet: call -> topics still missing, and those
+    # that are there and wait for the others.
     joining: dict[str, list[str]] = {}
+    joined: dict[str, list[str]] = {}
 
 
 class Member:
@@ -75,19 +78,33 @@ class Member:
             if topic not in missing:
                 continue
             missing.remove(topic)
-            m.active = sorted({*m.active, topic})
-            if not missing:
-                del m.joining[call]
-                effects.append(Answer(call, "done"))
+            m.joined.setdefault(call, []).append(topic)
+            effects += self._complete(call)
         return effects
+
+    def _complete(self, call: str) -> list[Effect]:
+        m = self._m
+        if m.joining[call]:
+            return []
+        del m.joining[call]
+        m.active = sorted({*m.active, *m.joined.pop(call, [])})
+        return [Answer(call, "done")]
 
     def unsubscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
         m = self._m
-        dropped = sorted({*topics} & {*m.active})
+        named = {*topics}
+        coming = {topic for each in (m.joining, m.joined) for ts in each.values() for topic in ts}
+        dropped = sorted(named & {*m.active, *coming})
         if not dropped:
             raise Misuse("unsubscribe names no topic that is held")
         m.active = sorted({*m.active} - {*dropped})
-        return [*(Leave(topic) for topic in dropped), Answer(call, "done")]
+        effects: list[Effect] = [Leave(topic) for topic in dropped]
+        for waiting in list(m.joining):
+            for lists in (m.joining, m.joined):
+                if waiting in lists:
+                    lists[waiting] = [topic for topic in lists[waiting] if topic not in named]
+            effects += self._complete(waiting)
+        return [*effects, Answer(call, "done")]
 
     def replay(self, record: bytes) -> None:
         self._m.reserved = msgspec.msgpack.decode(record, type=int)

@@ -131,7 +131,7 @@ def test_coming_back_says_the_state_and_not_the_change():
     client.disconnect(0.0)
     assert client.set(1, {"x": 3}, 0.0) == []
     attach, sub = messages(client.connect(0.0, edge="b2"))
-    assert attach == Attach(("t",), (1,))
+    assert attach == Attach(("t",), (1,), life=1)
     assert isinstance(sub, Sub)
     assert (sub.version, sub.forms[0][1]) == (2, (3,))
     assert client.installed(1) == 0

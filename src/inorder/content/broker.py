@@ -161,6 +161,7 @@ class Broker:
     def _drop(self, link: str) -> list[Effect]:
         self._s.clients.pop(link, None)
         self._s.neighbours.pop(link, None)
+        self.forgive(link)
         for name, topic in self._topics.items():
             topic.silenced(link)
             self._due.pop((name, link), None)
@@ -336,6 +337,12 @@ class Broker:
     def touch(self, topic: str) -> None:
         self._dirty[topic] = None
 
+    def forgive(self, link: str) -> None:
+        """A client begins anew: what it waited for before is not confirmed to it any more."""
+        self._owed = [each for each in self._owed if each[1] != link]
+        for topic in self._topics.values():
+            topic.s.duties.pop(link, None)
+
     def owe(self, topic: Topic, link: str, number: int, version: int) -> None:
         """A change is confirmed to its link when it is in force; to be called before the change."""
         if len(topic.s.duties.get(link, ())) >= CONTENT_UNCONFIRMED_MAX:
@@ -363,7 +370,11 @@ class Broker:
             effects += self._advertise(self._topics[name])
         for name in dirty:
             for neighbour, one in sorted(self._topics[name].filters.items()):
+                withheld, sent = one.s.withheld, one.s.sent
                 messages = one.step(now)
+                if withheld and len(messages) > 1:
+                    # Whoever waits for what was withheld waits for the last piece of it.
+                    self._topics[name].postpone(neighbour, sent + 1, one.s.sent)
                 self._count("filters_sent", len(messages))
                 effects += [Send(neighbour, message) for message in messages]
         for name, link, number, version in owed:
@@ -397,7 +408,8 @@ class Broker:
         effects: list[Effect] = []
         for link, duty in topic.paid():
             if link in self._s.clients:
-                effects.append(Send(link, Installed(duty.number, duty.version)))
+                life = self._s.clients[link].life
+                effects.append(Send(link, Installed(duty.number, duty.version, life)))
             else:
                 session = topic.s.asked[link].session
                 effects.append(Send(link, Fack(topic.s.name, session, duty.version)))

@@ -86,6 +86,7 @@ class _State(Struct):
     next_sid: int = 1
     next_wire: int = 1
     connected: bool = False
+    life: int | None = None
     advertised: dict[str, bool] = {}
     subscriptions: dict[int, SubscriptionState] = {}
     seen: list[Seen] = []
@@ -149,12 +150,14 @@ class Client:
         s = self._s
         s.edge = s.edge if edge is None else edge
         s.connected = True
+        # Later than every earlier beginning, also of a process that forgot them.
+        s.life = max(0 if s.life is None else s.life + 1, int(now * 1e6))
         known = sorted(self._subscriptions.items())
         for _, one in known:
             # Nobody has confirmed anything to this link yet.
             one.s.outdated, one.s.installed = [], 0
         wires = tuple(one.s.wire for _, one in known)
-        attach = Attach(tuple(sorted(s.advertised)), wires)
+        attach = Attach(tuple(sorted(s.advertised)), wires, s.life)
         return self._send(attach, *(self._sub(one) for _, one in known))
 
     def disconnect(self, now: float) -> list[Effect]:
@@ -347,7 +350,7 @@ class Client:
 
     def _on_installed(self, message: Installed) -> Effects:
         sid = self._wires.get(message.sid)
-        if sid is None:
+        if sid is None or message.life != self._s.life:
             return []
         known = self._subscriptions[sid].s
         if not known.installed < message.version <= known.version:

@@ -30,6 +30,7 @@ class ClientLink(Struct):
     topics: dict[int, str] = {}
     advertised: dict[str, bool] = {}
     awaited: dict[int, bool] = {}
+    life: int = 0
 
 
 class Edge:
@@ -70,6 +71,8 @@ class Edge:
             if sid not in kept:
                 self._end(source, sid, link, self._broker.topics[name])
         link.awaited = dict.fromkeys(sorted(link.topics), True)
+        link.life = message.life
+        self._broker.forgive(source)
         for name in sorted(link.advertised):
             if name not in message.topics:
                 self._silence(source, name, link)

@@ -152,7 +152,9 @@ class Filter:
         rest, self._rest = self._rest, Delta()
         change = self._summary.delta() if self._touched else Delta()
         self._touched = False
-        deleted = [*rest.deleted, *(self._rids.pop(inner) for inner in change.deleted)]
+        # An entry that was withheld and taken back has no number yet.
+        freed = [self._rids.pop(inner) for inner in change.deleted if inner in self._rids]
+        deleted = [*rest.deleted, *freed]
         for rid in deleted:
             s.told.pop(rid)
             s.windows.pop(rid, None)

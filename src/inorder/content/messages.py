@@ -33,6 +33,8 @@ class Attach(Struct, frozen=True, gc=False, array_like=True, tag="attach"):
 
     topics: tuple[str, ...] = ()
     sids: tuple[int, ...] = ()
+    # Larger after every beginning: answers to an earlier one are recognised by it.
+    life: int = 0
 
 
 class Adv(Struct, frozen=True, gc=False, array_like=True, tag="adv"):
@@ -134,6 +136,7 @@ class Installed(Struct, frozen=True, gc=False, array_like=True, tag="installed")
 
     sid: int
     version: int
+    life: int = 0
 
 
 class Err(Struct, frozen=True, gc=False, array_like=True, tag="err"):

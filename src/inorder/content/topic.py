@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from inorder.content.engine import Engine, Form, Forms
 from inorder.content.links import Filter, FilterState
@@ -198,6 +199,17 @@ class Topic:
             if neighbour != link and one.needed > one.s.acked
         )
         self.s.duties.setdefault(link, []).append(Duty(number, version, needs))
+
+    def postpone(self, neighbour: str, version: int, last: int) -> None:
+        """Needs of a version that went out in several pieces are needs of the last."""
+        for queue in self.s.duties.values():
+            queue[:] = [
+                replace(duty, needs=tuple(
+                    (link, session, last if (link, need) == (neighbour, version) else need)
+                    for link, session, need in duty.needs
+                ))
+                for duty in queue
+            ]  # fmt: skip
 
     def paid(self) -> list[tuple[str, Duty]]:
         """The confirmations that can be given now; they count as given."""

@@ -83,8 +83,8 @@ class World:
         self._write_behind = write_behind
         self._unanswered: dict[str, EventRow] = {}
         self._subscribing: dict[str, list[str]] = {}
-        # Sets that not everybody knows yet: whose, after which delivery, what.
-        self._setting: dict[str, tuple[str, int, dict[str, Any]]] = {}
+        # Sets that not everybody knows yet: whose, after which delivery, what, of which topics.
+        self._setting: dict[str, tuple[str, int, dict[str, Any], list[str]]] = {}
         self._calls = 0
         self._timers = 0
         self._act: dict[type, Callable[[Node, Any], None]] = {
@@ -161,7 +161,7 @@ class World:
         for topic in topics:
             where, old = node.filters[topic]
             node.filters[topic] = (where, {**old, **values})
-        self._setting[call] = (node.name, node.position, dict(values))
+        self._setting[call] = (node.name, node.position, dict(values), topics)
         self._carry_out(node, effects)
         return True
 
@@ -177,6 +177,9 @@ class World:
         self._drop(node, dropped)
         for topic in dropped:
             node.filters.pop(topic, None)
+        for other, waiting in self._subscribing.items():
+            if other.startswith(f"{name}/"):
+                waiting[:] = [topic for topic in waiting if topic not in dropped]
         self._carry_out(node, effects)
         return True
 
@@ -193,6 +196,8 @@ class World:
             self._drop(node, sorted(node.held))
         for call in [call for call in self._subscribing if call.startswith(f"{name}/")]:
             del self._subscribing[call]
+        for call in [call for call, (owner, *_) in self._setting.items() if owner == name]:
+            del self._setting[call]
         node.crash()
 
     def restart(self, name: str) -> None:
@@ -379,19 +384,23 @@ class World:
 
     def _drop(self, node: Node, topics: list[str]) -> None:
         # A set counts from its call on; what it promised is over with the subscription.
-        for call in [call for call, (name, _, _) in self._setting.items() if name == node.name]:
-            self._set_done(call)
+        for call, (name, *_) in list(self._setting.items()):
+            if name == node.name:
+                self._set_done(call, topics)
         node.held.difference_update(topics)
         self._record_subscription(node, "unsubscribe", topics)
 
-    def _set_done(self, call: str) -> None:
+    def _set_done(self, call: str, only: list[str] | None = None) -> None:
         """Everybody knows: from now on all that matches is due. Deliveries were judged by the new
         values since the call, which is what `after` says."""
-        name, after, values = self._setting.pop(call)
+        name, after, values, topics = self._setting[call]
+        done = [topic for topic in topics if only is None or topic in only]
+        self._setting[call][3][:] = [topic for topic in topics if topic not in done]
+        if not self._setting[call][3]:
+            del self._setting[call]
         node = self.nodes[name]
-        topics = sorted(node.held & node.filters.keys())
-        if topics:
-            row = SubscriptionRow(name, "set", topics, None, _json(values), self.agenda.now, after)
+        if held := [topic for topic in done if topic in node.held and topic in node.filters]:
+            row = SubscriptionRow(name, "set", held, None, _json(values), self.agenda.now, after)
             self._trace.write("subscriptions", row)
 
     def _record_subscription(
