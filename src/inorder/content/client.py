@@ -54,12 +54,10 @@ from inorder.limits import (
     CONTENT_CLIENT_EVENTS_SEEN,
     CONTENT_SUBSCRIPTIONS_PER_CLIENT_MAX,
 )
+from inorder.member import SEQ_BLOCK
 from inorder.pack import pack
 
 Mode = Literal["parametric", "break", "make"]
-
-# How many sequence numbers one record reserves: a crash wastes at most this many.
-SEQ_BLOCK = 1000
 
 
 class Handed(Struct, frozen=True, gc=False):

@@ -24,6 +24,7 @@ from msgspec import Struct, field
 from inorder.effect import Effect, Note, Persist, Send, SetTimer
 from inorder.errors import BadMessage
 from inorder.event import Scalar
+from inorder.member import SEQ_BLOCK
 from inorder.pack import pack, unpacker
 from inorder.total.directory import Directory
 from inorder.total.link import Link, Links
@@ -39,9 +40,6 @@ from inorder.total.messages import (
 from inorder.total.options import Options
 from inorder.total.publisher import Publisher, PublisherState
 from inorder.total.subscriber import Subscriber, SubscriberState
-
-# How many sequence numbers one record reserves: a crash wastes at most this many.
-SEQ_BLOCK = 1000
 
 # A waiting client shows itself after this many resend times.
 GREET_AFTER = 16
