@@ -162,7 +162,7 @@ def _work(broker: Broker) -> tuple[int, int, int]:
     """
     compared = tried = size = 0
     for topic in broker.topics.values():
-        engine = topic._engine
+        engine = topic.engine
         if isinstance(engine, Poset):
             compared += engine.comparisons
             tried += engine.evaluations

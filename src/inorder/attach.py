@@ -34,7 +34,7 @@ News = tuple[str, int, str]
 TIMER = "edge/"
 
 
-class Edge:
+class BrokerLink:
     """One machine's link to its broker."""
 
     def __init__(self, name: str, broker: str, topics: Iterable[str], mode: Mode) -> None:
@@ -130,7 +130,7 @@ def is_new(effects: list[Effect]) -> bool:
 class Attached:
     """A machine that only diffuses, such as a topic manager, on a network of content brokers."""
 
-    def __init__(self, inner: Machine, edge: Edge) -> None:
+    def __init__(self, inner: Machine, edge: BrokerLink) -> None:
         self._inner = inner
         self._edge = edge
 

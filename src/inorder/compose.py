@@ -7,7 +7,7 @@ Rule 2: a change of values is all or nothing, in force from the call on; `Answer
 Rule 3: a guarantee that needs to know which events can matter (`want`) is told on every change.
 
 A topic is held under one filter at a time. Without `where` a topic is held whole, and this machine
-only passes things on. Over a network of content brokers an `Edge` (attach.py) turns joins into
+only passes things on. Over a network of content brokers a `BrokerLink` (attach.py) turns joins into
 subscriptions and diffusions into publications, and tells when a version is installed.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from inorder.attach import TIMER, WHOLE, Edge, Wanted, is_new
+from inorder.attach import TIMER, WHOLE, BrokerLink, Wanted, is_new
 from inorder.content.door import topic_problem
 from inorder.content.engine import forms_of
 from inorder.content.messages import Pub
@@ -37,14 +37,15 @@ class Filter(Struct):
 
     where: str
     values: dict[str, Any]
-    version: int = 1
 
 
 class _State(Struct):
     guarantee: str
     inner: bytes
     filters: dict[str, Filter]
+    held: dict[str, str]
     filtered: int
+    linked: bool
 
 
 _unpack = unpacker(_State)
@@ -53,7 +54,7 @@ _unpack = unpacker(_State)
 class Filtering:
     """A client of some guarantee, with content subscriptions."""
 
-    def __init__(self, ordered: Guarantee, inner: Client, edge: Edge | None = None) -> None:
+    def __init__(self, ordered: Guarantee, inner: Client, edge: BrokerLink | None = None) -> None:
         self._guarantee = ordered
         self._inner = inner
         self._edge = edge
@@ -277,7 +278,7 @@ class Filtering:
     def _moved(self, topic: str, values: Mapping[str, Any]) -> Filter:
         old = self._known(topic)
         checked = self._predicates[old.where].check(values, old.values)
-        return Filter(old.where, checked, old.version + 1)
+        return Filter(old.where, checked)
 
     def _put(self, topic: str, chosen: Filter | None) -> None:
         if chosen is None:
@@ -312,18 +313,22 @@ class Filtering:
     # Snapshots.
 
     def snapshot(self) -> bytes:
-        """Without the link: it begins anew."""
-        return pack(
-            _State(self._guarantee.name, self._inner.snapshot(), self._filters, self.filtered)
-        )
+        state = _State(
+            self._guarantee.name, self._inner.snapshot(), self._filters, self._held,
+            self.filtered, self._edge is not None,
+        )  # fmt: skip
+        return pack(state)
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Filtering:
         state: _State = _unpack(snapshot)
+        if state.linked:
+            raise Misuse("a link begins anew: build the machine and its link again")
         ordered = guarantee(state.guarantee)
         client = cls(ordered, ordered.client.restore(state.inner))
         for topic, chosen in state.filters.items():
             client._put(topic, chosen)
+        client._held = state.held
         client.filtered = state.filtered
         return client
 

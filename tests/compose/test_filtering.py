@@ -166,6 +166,8 @@ def test_a_restored_client_filters_as_before():
     assert twin.snapshot() == made.snapshot()
     assert got(twin, price=4)
     assert not got(twin, price=9)
+    with pytest.raises(Misuse, match="held already"):
+        twin.subscribe("e", ["t"], 0.0, None, None)
 
 
 def test_what_matches_is_never_called_irrelevant():

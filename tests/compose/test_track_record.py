@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from inorder.attach import Edge
+from inorder.attach import BrokerLink
 from inorder.check import judge
 from inorder.compose import Filtering
 from inorder.content.broker import Broker
@@ -112,6 +112,31 @@ def test_a_link_that_begins_anew_within_a_batch_gets_no_confirmation_of_the_old_
     assert not [each for each in said if isinstance(each, Fack)]
 
 
+def test_honest_brokers_never_have_more_unconfirmed_than_the_next_one_allows(monkeypatch):
+    """Each client keeps to the limit; together they would pass it on the link between brokers."""
+    monkeypatch.setattr("inorder.content.broker.CONTENT_UNCONFIRMED_MAX", 5)
+    network = Network()
+    network.line("b0", "b1", "b2")
+    network.client("p", "b2")
+    names = ("s", "v")
+    for name in names:
+        network.client(name, "b0")
+    network.run()
+    network.advertise("p", "t")
+    network.run()
+    sids = [network.subscribe(name, "t", f"{name} < :limit", limit=1) for name in names]
+    network.run()
+    for value in range(2, 6):
+        for name, sid in zip(names, sids, strict=True):
+            network.set(name, sid, limit=value)
+    for link in (("s", "b0"), ("v", "b0"), ("b0", "b1")):
+        drain(network, *link)
+    network.run()
+    event = network.publish("p", "t", s=4)
+    network.run()
+    assert network.got("s") == [event]
+
+
 # The composition.
 
 
@@ -128,9 +153,8 @@ class Composed(Network):
 
     def add(self, name: str, edge: str) -> Filtering:
         none = guarantee("none")
-        made = Filtering(
-            none, none.client(name, ("t", "u"), None), Edge(name, edge, ("t", "u"), "parametric")
-        )
+        link = BrokerLink(name, edge, ("t", "u"), "parametric")
+        made = Filtering(none, none.client(name, ("t", "u"), None), link)
         clients: dict[str, Any] = self.clients
         clients[name] = made
         self.act(name, made.begin(self.now))

@@ -59,7 +59,7 @@ def per_predicate(patch: pytest.MonkeyPatch) -> None:
     def wanting(self: Topic, attributes: Any) -> list[str]:
         if attributes is None:
             return sorted(self.s.entries)
-        return sorted(self._owners[key] for key in self._engine.match(attributes))
+        return sorted(self._owners[key] for key in self.engine.match(attributes))
 
     patch.setattr(Topic, "wanting", wanting)
 

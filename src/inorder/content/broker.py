@@ -355,7 +355,9 @@ class Broker:
 
     def _filter_of(self, topic: str, state: FilterState) -> Filter:
         s = self._s.settings
-        return Filter(topic, state, self._make_summary(), s.smoothing, s.min_interval)
+        return Filter(
+            topic, state, self._make_summary(), s.smoothing, s.min_interval, CONTENT_UNCONFIRMED_MAX
+        )
 
     def _count(self, name: str, by: int = 1) -> None:
         self._counts[name] = self._counts.get(name, 0) + by

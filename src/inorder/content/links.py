@@ -27,7 +27,11 @@ from inorder.content.same import alike
 from inorder.content.skeleton import Vector
 from inorder.content.smoothing import Smoothing, Window, broadened, narrowed, outermost
 from inorder.content.summary import Delta, Summary
-from inorder.limits import CONTENT_FILTER_ENTRIES, CONTENT_FILTER_VALUES
+from inorder.limits import (
+    CONTENT_FILTER_ENTRIES,
+    CONTENT_FILTER_VALUES,
+    CONTENT_UNCONFIRMED_MAX,
+)
 from inorder.pack import pack
 
 
@@ -59,6 +63,7 @@ class Filter:
         summary: Summary,
         smoothing: Smoothing | None = None,
         min_interval: float = 0.0,
+        unconfirmed_max: int = CONTENT_UNCONFIRMED_MAX,
     ) -> None:
         self.s = state
         self.s.windows = dict(sorted(state.windows.items(), key=_opened))
@@ -66,6 +71,7 @@ class Filter:
         self._summary = summary
         self._smoothing = smoothing
         self._min_interval = min_interval
+        self._unconfirmed_max = unconfirmed_max
         # The summary's rids in the link's.
         self._rids: dict[int, int] = {}
         self._touched = False
@@ -107,11 +113,19 @@ class Filter:
         self._touched = True
 
     @property
+    def full(self) -> bool:
+        """Whether the neighbour has enough to confirm. It must not be told more than it allows;
+        half of that leaves room for a change in several pieces."""
+        return self.s.sent - self.s.acked >= max(1, self._unconfirmed_max // 2)
+
+    @property
     def needed(self) -> int:
         return self.s.sent + 1 if self.s.withheld else self.s.sent
 
     def due(self) -> float | None:
-        """When to look again though nothing happens."""
+        """When to look again though nothing happens; a full link looks when it is confirmed."""
+        if self.full:
+            return None
         earliest = self.s.sent_at + self._min_interval
         times = [earliest] if self.s.withheld else []
         # The windows stand in the order in which they were opened.
@@ -126,7 +140,7 @@ class Filter:
         if not (self._touched or s.windows):
             return []
         # A clock that went back must not silence the link for long.
-        if s.sent_at <= now < s.sent_at + self._min_interval:
+        if self.full or s.sent_at <= now < s.sent_at + self._min_interval:
             s.withheld = s.withheld or self._touched
             return []
         delta = self._change(now)

@@ -69,7 +69,7 @@ class Topic:
 
     def __init__(self, state: TopicState, engine: Engine, make_filter: MakeFilter) -> None:
         self.s = state
-        self._engine = engine
+        self.engine = engine
         self._make_filter = make_filter
         self._owners: dict[int, str] = {}
         self.filters: dict[str, Filter] = {}
@@ -105,15 +105,15 @@ class Topic:
         known = entries.get(number)
         if known is None:
             key = self.s.next_key
-            self._engine.add(key, forms)
+            self.engine.add(key, forms)
             self.s.next_key += 1
             self._owners[key] = link
             entries[number] = Entry(key, forms, version)
         elif [one for one, _ in known.forms] == [one for one, _ in forms]:
-            self._engine.set(known.key, [vector for _, vector in forms])
+            self.engine.set(known.key, [vector for _, vector in forms])
             known.forms, known.version = forms, version
         else:
-            self._engine.replace(known.key, forms)
+            self.engine.replace(known.key, forms)
             known.forms, known.version = forms, version
         for neighbour in self.concerned(link):
             self.filters[neighbour].put((link, number), forms)
@@ -123,7 +123,7 @@ class Topic:
         key = entries.pop(number).key
         if not entries:
             del self.s.entries[link]
-        self._engine.remove(key)
+        self.engine.remove(key)
         del self._owners[key]
         for neighbour in self.concerned(link):
             self.filters[neighbour].drop((link, number))
@@ -154,7 +154,7 @@ class Topic:
         """The links that want an event, each once; without attributes, all that want any."""
         if attributes is None:
             return sorted(self.s.entries)
-        return sorted({self._owners[key] for key in self._engine.match(attributes)})
+        return sorted({self._owners[key] for key in self.engine.match(attributes)})
 
     # Advertisers.
 

@@ -37,6 +37,8 @@ class Interests:
 
     def hold(self, topics: tuple[str, ...]) -> None:
         """The topics held from now on."""
+        if topics == self.s.topics and len(self._hashes) == len(topics):
+            return
         self.s.topics = topics
         self._hashes = frozenset(topic_summary(topic) for topic in topics)
 

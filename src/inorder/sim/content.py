@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from inorder.attach import Attached, Edge
+from inorder.attach import Attached, BrokerLink
 from inorder.compose import Filtering
 from inorder.content.broker import Broker
 from inorder.content.messages import Pub
@@ -73,8 +73,8 @@ def attached_service(scenario: Scenario, name: str, home: str, machine: Machine)
     return Attached(machine, _edge(scenario, name, home))
 
 
-def _edge(scenario: Scenario, name: str, home: str) -> Edge:
-    return Edge(name, home, scenario.topic_names, scenario.network.brokers.update)
+def _edge(scenario: Scenario, name: str, home: str) -> BrokerLink:
+    return BrokerLink(name, home, scenario.topic_names, scenario.network.brokers.update)
 
 
 def set_up(world: World, ways: ContentBrokers) -> None:
