@@ -95,3 +95,29 @@ class BadTrace(PeerFault):
         super().__init__(f"{path}: {problem}")
         self.path = path
         self.problem = problem
+
+
+class Damaged(PeerFault):
+    """A file whose content cannot be what was written; names the file and the place."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(f"{path}: {problem}")
+        self.path = path
+        self.problem = problem
+
+
+class Refused(InorderError):
+    """What was asked for did not happen, and will not."""
+
+
+class Unsure(InorderError):
+    """Whether what was asked for happened is not known: it may have, or may yet."""
+
+
+class Replaced(InorderError):
+    """A machine has another owner meanwhile; whoever held `token` must stop speaking for it."""
+
+    def __init__(self, node: str, token: int) -> None:
+        super().__init__(f"{node}: another process has taken over (our token was {token})")
+        self.node = node
+        self.token = token

@@ -207,3 +207,12 @@ INDEX_WIDE_SHARE_MAX = 0.01
 
 # Pairs of event and row a batch compares at once: a few arrays of 8 MB each.
 INDEX_BATCH_PAIRS_MAX = 1_000_000
+
+# The embedded broker (store/, live/). An owner of a machine that has not been heard of for so long
+# is replaced, even if its process exists: it may be suspended. Precedent: the session timeouts of
+# ZooKeeper and Kafka are 6 to 45 s, over networks; this is one host.
+OWNER_SILENT_S_MAX = 5.0
+
+# Rows of the log handed to the machines of a process at once: a message has at most 64 events, so
+# what may wait for another topic stays below HELD_EVENTS_MAX.
+LOG_ROWS_AT_ONCE = 500

@@ -77,6 +77,22 @@ class Client(Machine, Protocol):
         """The network confirms a `Join`."""
 
 
+class Reader(Machine, Protocol):
+    """A subscriber fed from a log: no calls, no network, nobody to ask again.
+
+    Every event it is given leaves through a `Deliver`, or is a duplicate and leaves a
+    `Note("duplicate", event.id)`. Timers are set and fired as for any machine; `now` is the time
+    that the log tells.
+    """
+
+    def finish(self, now: float) -> list[Effect]:
+        """Nothing will come any more: hand over what is held back."""
+
+    @property
+    def waiting(self) -> int:
+        """Events held back."""
+
+
 @runtime_checkable
 class Accountable(Protocol):
     """A machine that counts what it does. Every figure can be summed over machines."""

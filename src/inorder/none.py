@@ -8,7 +8,7 @@ It is the baseline of every comparison and the smallest complete example of a ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from msgspec import Struct
@@ -61,3 +61,42 @@ class Client(Member):
         client = cls("")
         client._m = _unpack(snapshot)
         return client
+
+
+class Reader:
+    """A subscriber fed from a log: what comes, goes."""
+
+    waiting = 0
+
+    def __init__(
+        self,
+        name: str,
+        options: Options | None = None,
+        start: Mapping[str, int] | None = None,
+        from_first: bool = False,
+    ) -> None:
+        pass
+
+    def receive(self, source: str, message: Any, now: float) -> list[Effect]:
+        return [Deliver(message.event)]
+
+    def fire(self, timer: str, now: float) -> list[Effect]:
+        raise AssertionError(f"no timer is ever set, {timer!r} fired")
+
+    def finish(self, now: float) -> list[Effect]:
+        return []
+
+    def snapshot(self) -> bytes:
+        return b""
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> Self:
+        return cls("")
+
+
+def stamped(message: Any) -> list[tuple[Event, str]]:
+    return [(message.event, "{}")]
+
+
+def restamped(event: Event, stamp: str) -> Published:
+    return Published(event)

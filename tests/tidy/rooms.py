@@ -15,7 +15,7 @@ VOCABULARY = [
     "errors", "limits", "event", "effect", "machine", "wire", "settings", "pack", "member",
 ]  # fmt: skip
 PROTOCOLS = ["none", "total", "causal", "fifo", "content"]
-JUDGES = ["trace", "check"]
+JUDGES = ["trace", "check", "store"]
 REGISTRY = ["guarantee", "attach", "compose", "parameters"]
 DRIVERS = ["sim", "live", "pipeline"]
 TOP = ["job", "cli", "studio"]

@@ -178,7 +178,7 @@ def test_compact_stamps_order_events_too():
         ("order.path", {"mode": "tag", "buffer": 5, "path": "sg"}),
         ("order.ttl", {"mode": "tag", "ttl": 1.0}),
         ("order.window", {"window": 0}),
-        ("order.topics_per_stage", {"topics_per_stage": 0}),
+        ("order.topics_per_stage", {"topics_per_stage": -1}),
         ("order.resend", {"resend": 0.0}),
     ],
 )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from inorder.cli.spark import Conf, Master, pairs, start
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -24,10 +26,8 @@ def audit(
     ] = "",
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page here.")] = None,
-    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
-    conf: Annotated[
-        list[str] | None, typer.Option(help="A Spark setting, key=value; may be repeated.")
-    ] = None,
+    master: Master = "",
+    conf: Conf = None,
 ) -> None:
     """Judge what was delivered: did the subscribers agree, and was anything lost or doubled?
 
@@ -38,7 +38,7 @@ def audit(
     from inorder.errors import InorderError
 
     try:
-        result = _audit(path, columns, promises, report, master, conf or [])
+        result = _audit(path, columns, promises, report, master, conf)
     except InorderError as error:
         if json:
             _print_json({"verdict": "incomplete", "error": str(error), "rows": 0, "promises": {}})
@@ -51,17 +51,13 @@ def audit(
 
 
 def _audit(
-    path: str, columns: str, promises: str, report: Path | None, master: str, conf: list[str]
+    path: str, columns: str, promises: str, report: Path | None, master: str, conf: list[str] | None
 ) -> AuditResult:
     from inorder.cli.screen import progress_steps
 
     mapping = pairs(columns.split(","), "--columns", "ours=theirs")
-    settings = pairs(conf, "--conf", "key=value")
     with progress_steps() as progress:
-        progress("starting Spark", 0.0)
-        from inorder.pipeline.session import session
-
-        spark = session(master, settings)
+        spark = start(master, conf, progress)
         from inorder.pipeline.audit import audit as judge
 
         names = [name.strip() for name in promises.split(",") if name.strip()]
@@ -72,27 +68,6 @@ def _audit(
             progress("writing the report", 0.0)
             write_report(spark, path, result, report, mapping)
     return result
-
-
-def pairs(texts: list[str], option: str, shape: str) -> dict[str, str]:
-    """`a=b` texts as a dictionary.
-
-    >>> pairs(["position=offset"], "--columns", "ours=theirs")
-    {'position': 'offset'}
-    """
-    from inorder.errors import Misuse
-
-    found: dict[str, str] = {}
-    for text in texts:
-        if not text.strip():
-            continue
-        name, sign, value = (part.strip() for part in text.partition("="))
-        if not (name and sign and value):
-            raise Misuse(f"{option}: {text!r} is not {shape}")
-        if name in found:
-            raise Misuse(f"{option}: {name!r} is given twice")
-        found[name] = value
-    return found
 
 
 def _print_json(value: dict[str, Any]) -> None:

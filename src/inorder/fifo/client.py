@@ -194,7 +194,23 @@ class Client(Member):
         del self._receivers[publisher], self._heard[publisher]
         return effects
 
+    def let_go(self, now: float) -> list[Effect]:
+        """Nothing will come any more: hand over what is held back."""
+        effects: list[Effect] = []
+        for publisher, receiver in sorted(self._receivers.items()):
+            effects += self._effects(publisher, receiver, receiver.let_go(now), now)
+        return effects
+
+    @property
+    def pending(self) -> int:
+        """Events held back."""
+        return sum(len(receiver.pending) for receiver in self._receivers.values())
+
     # For summaries and operators.
+
+    def duplicates(self, publisher: str) -> int:
+        receiver = self._receivers.get(publisher)
+        return receiver.counters.duplicates if receiver else 0
 
     def account(self, publishers: Sequence[str] | None = None) -> dict[str, float]:
         """Counters over all publishers (or some, and those forgotten), and the dial: what was

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from inorder.errors import BadFrame
 from inorder.event import Event
@@ -39,6 +40,20 @@ class Header(Struct, frozen=True, gc=False, array_like=True):
     departure_us: int
     prev_gap_us: int
     record: bytes = b""
+
+
+class _Text(Struct, frozen=True, gc=False):
+    """The same fields by name."""
+
+    incarnation: int | None
+    seq: int
+    departure_us: int
+    prev_gap_us: int
+    record: bytes = b""
+
+
+_encode_text = msgspec.json.Encoder().encode
+_decode_text = msgspec.json.Decoder(_Text).decode
 
 
 class Published(Struct, frozen=True, gc=False, array_like=True, tag="fifo"):
@@ -64,6 +79,26 @@ def unpack(frame: bytes) -> Header:
     """The header in these bytes; `BadFrame` says what is wrong with them."""
     try:
         header = _decode(frame)
+    except Exception as error:
+        raise BadFrame(f"not an order header: {error}") from None
+    if problem := problem_of(header):
+        raise BadFrame(problem)
+    return header
+
+
+def text_of(header: Header) -> str:
+    """The header as tables keep it.
+
+    >>> text_of(Header(0, 7, 1_500_000, 10_000))
+    '{"incarnation":0,"seq":7,"departure_us":1500000,"prev_gap_us":10000,"record":""}'
+    """
+    return _encode_text(_Text(*astuple(header))).decode()
+
+
+def read_text(text: str) -> Header:
+    """The way back; `BadFrame` if the text is no header."""
+    try:
+        header = Header(*astuple(_decode_text(text)))
     except Exception as error:
         raise BadFrame(f"not an order header: {error}") from None
     if problem := problem_of(header):

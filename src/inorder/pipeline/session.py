@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 JAVA_VERSIONS = (17, 21)
 
+LOCAL = "local[*]"
+LOOPBACK = ("spark://127.", "spark://localhost:", "spark://[::1]")
+
 _LOG_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 
 DEFAULTS = {
@@ -43,9 +46,12 @@ DEFAULTS = {
 
 
 def session(
-    master: str = "local[*]", conf: Mapping[str, str] | None = None, quiet: bool = True
+    master: str | None = None, conf: Mapping[str, str] | None = None, quiet: bool = True
 ) -> SparkSession:
-    """The running session, or a new one; `conf` overrides our settings."""
+    """The running session, or a new one; `conf` overrides our settings.
+
+    Without a master Spark runs here, on all cores; under spark-submit, where that says.
+    """
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -54,9 +60,12 @@ def session(
     if running is not None:
         return running
     check_java()
-    _use_this_interpreter()
+    submitted = _submitted()
+    master = master or submitted.get("spark.master") or LOCAL
+    settings = _settings(master, {**submitted, **(conf or {})})
+    _choose_interpreter(master, settings)
     builder = SparkSession.builder.appName("inorder").master(master)
-    for key, value in _settings(master, conf or {}).items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     with _stderr_aside(quiet) as said:
         try:
@@ -97,8 +106,10 @@ def cores(spark: SparkSession) -> int:
 def _settings(master: str, conf: Mapping[str, str]) -> dict[str, str]:
     settings = dict(DEFAULTS)
     if master.startswith("local"):
-        # One machine: many small partitions only cost, and its name may not resolve.
+        # One machine: many small partitions only cost.
         settings["spark.sql.shuffle.partitions"] = "4"
+    if master.startswith(("local", *LOOPBACK)):
+        # The name of this machine may not resolve, and nobody else has to reach it.
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
     settings.update(conf)
@@ -109,9 +120,23 @@ def _settings(master: str, conf: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def _use_this_interpreter() -> None:
-    """Workers must import what we import."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+def _submitted() -> dict[str, str]:
+    """The settings spark-submit started us with; nothing if it did not."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
+def _choose_interpreter(master: str, settings: Mapping[str, str]) -> None:
+    """Workers must import what we import: they run our interpreter, or the one somebody chose for
+    another machine."""
+    chosen = settings.get("spark.pyspark.python")
+    if not master.startswith("local"):
+        chosen = chosen or os.environ.get("PYSPARK_PYTHON")
+    os.environ["PYSPARK_PYTHON"] = chosen or sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
 

@@ -16,7 +16,7 @@ from inorder.limits import STAMP_ENTRIES_MAX
 from inorder.machine import Machine
 from inorder.total.client import Client
 from inorder.total.directory import RANKING, Directory
-from inorder.total.options import Options, promises
+from inorder.total.options import Options, on_log, promises
 from inorder.total.ranking import Ranking
 from inorder.total.service import is_snapshot
 from inorder.total.stage import Stage
@@ -28,6 +28,7 @@ __all__ = [
     "Ranking",
     "Stage",
     "is_snapshot",
+    "on_log",
     "promises",
     "services",
 ]

@@ -371,6 +371,12 @@ class Engine:
         # Clocks have jumped: whoever is too late now waits for nothing any more.
         self._release([], now)
 
+    def force_all(self, now: float) -> None:
+        """The input has ended: nobody waits any longer."""
+        for key in self._in_stamp_order(self.held.all_keys()):
+            if key in self.held:
+                self._force(key, now)
+
     def give_up(self, topic: str, number: int, now: float) -> None:
         """Nothing of a topic up to this number will ever come: stop waiting for it."""
         if self._options.buffered and not self._hold_mode:

@@ -74,6 +74,7 @@ class Manager:
     ) -> None:
         self.s = state
         self.group = Group(state.topic, threshold, state.subs)
+        self._everything = threshold == 0
         self._full = full
         self._retention = retention
         self._rated = rated
@@ -106,7 +107,7 @@ class Manager:
     def _split_group(self, rank: Mapping[str, int]) -> tuple[list[str], tuple[str, ...]]:
         """The group: topics whose entries we know, and those above, in the order of the way up."""
         mine = rank[self.s.topic]
-        others = self.group.others
+        others = tuple(rank) if self._everything else self.group.others
         below = [topic for topic in others if rank[topic] > mine] if self._full else []
         above = sorted(
             (topic for topic in others if rank[topic] < mine), key=rank.__getitem__, reverse=True
@@ -166,6 +167,10 @@ class Manager:
         if here:
             raise_to(s.lower, entries)
             entries.append((s.topic, s.count))
+
+    def reconsider(self) -> None:
+        """There are new topics."""
+        self._split = None
 
     def install(self, cut: Stamp) -> None:
         """A new order: everything numbered so far comes before everything after it."""

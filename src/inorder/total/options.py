@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from inorder.errors import BadScenario
 from inorder.limits import (
@@ -30,8 +31,9 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ttl: float | None = None
     stamp: Literal["full", "compact"] = "full"
     path: Literal["chain", "forest", "sg"] = "chain"
-    # Common subscribers from which on two topics are sequenced; 2 is the papers' (unsafe) rule.
-    threshold: Literal[1, 2] = 1
+    # Common subscribers from which on two topics are sequenced; 2 is the papers' (unsafe) rule, 0
+    # sequences all topics with each other: for a log that somebody may read later.
+    threshold: Literal[0, 1, 2] = 1
     diffusion: Literal["manager", "publisher"] = "manager"
     # The ranking of topics: whether managers ask for swaps, and by which measure.
     swaps: Literal["off", "on"] = "off"
@@ -41,7 +43,11 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     # rate: events a second below which a topic is not worth moving, and seconds between swaps.
     rate_min: float = 0.1
     swap_every: float = 1.0
+    # 0: one stage is home to all topics, and topics appear as they are named.
     topics_per_stage: int = 1
+    # log: the network keeps what is diffused and hands over every topic whole and in its order, so
+    # that nothing is retained, repaired or said twice.
+    network: Literal["lossy", "log"] = "lossy"
     # A publisher that changes topic waits for its earlier events (order across its topics).
     fence: bool = False
     window: int = 64
@@ -58,7 +64,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         for key, value, low, high in (
             ("buffer", self.buffer, 0, HELD_EVENTS_MAX),
             ("ttl", self.ttl, 0.0, 1e9),
-            ("topics_per_stage", self.topics_per_stage, 1, 1_000_000),
+            ("topics_per_stage", self.topics_per_stage, 0, 1_000_000),
             ("window", self.window, 1, OUTSTANDING_ROUNDS_MAX),
             ("batch", self.batch, 1, WAITING_PUBLICATIONS_MAX),
             ("retention", self.retention, 0, RETAINED_EVENTS_MAX),
@@ -76,6 +82,9 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def _together(self) -> None:
         """Combinations the specification proves, or needs to reproduce a figure."""
+        if self.topics_per_stage == 0 and (self.swaps == "on" or self.path != "chain"):
+            raise BadScenario("order.topics_per_stage", "topics that appear as they are named need "
+                              "path = chain and swaps = off")  # fmt: skip
         if self.mode == "hold":
             if self.stamp != "full":
                 raise BadScenario("order.stamp", "hold needs full stamps: compact ones cannot say "
@@ -106,6 +115,13 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         if self.mode == "hold":
             return self.buffer or HELD_EVENTS_MAX
         return self.buffer or 0
+
+
+def on_log(options: Options) -> Options:
+    """The same options over a network that keeps everything, with topics not known beforehand."""
+    return replace(
+        options, topics_per_stage=0, threshold=0, network="log", diffusion="manager", retention=0
+    )
 
 
 def promises(options: Options) -> tuple[str, ...]:

@@ -117,17 +117,19 @@ class Stage(Service):
     def _become(self, state: _State) -> None:
         options = self.options
         self.s = state
+        if self.directory.open:
+            self.directory = Directory(state.order, options.topics_per_stage)
         self.links.peers = state.links
         self.links.token = state.token
         self._logged = state.logged
-        rated = options.swaps == "on" and options.metric == "rate"
-        self.managers = {
-            topic: Manager(
-                each, options.threshold, options.stamp == "full", options.retention, rated
-            )
-            for topic, each in state.managers.items()
-        }
+        self.managers = {topic: self._manager(each) for topic, each in state.managers.items()}
         self.path = Path(options.path, state.order, self.directory, state.parents)
+
+    def _manager(self, state: TopicState) -> Manager:
+        options = self.options
+        rated = options.swaps == "on" and options.metric == "rate"
+        full = options.stamp == "full"
+        return Manager(state, options.threshold, full, options.retention, rated)
 
     @property
     def idle(self) -> bool:
@@ -155,6 +157,7 @@ class Stage(Service):
     def _on_create(self, source: str, request: Create, now: float) -> list[Effect]:
         """A publisher wants numbers. Requests of one topic never overtake each other here: who
         comes while others wait queues behind them, whatever they wait for."""
+        self._admit((request.topic,))
         link = self.links.peers.get(source)
         waiting = Waiting(source, link.session if link else 0, request)
         queue = self.s.requests.get(request.topic)
@@ -162,6 +165,21 @@ class Stage(Service):
             self.s.requests.setdefault(request.topic, []).append(waiting)
             return []
         return self._begin(waiting, now)
+
+    def _admit(self, topics: tuple[str, ...]) -> None:
+        """Topics named for the first time get the lowest ranks (directory.py says why nobody else
+        need know). The input that names them is in the log, so a replay admits them alike."""
+        new = [topic for topic in topics if topic not in self.managers]
+        if new and self.directory.open:
+            s = self.s
+            s.order = (*s.order, *new)
+            self.directory = Directory(s.order, self.options.topics_per_stage)
+            for topic in new:
+                s.managers[topic] = TopicState(topic)
+                self.managers[topic] = self._manager(s.managers[topic])
+            for manager in self.managers.values():
+                manager.reconsider()
+            self.path = Path(self.options.path, s.order, self.directory, s.parents)
 
     def _may_begin(self, topic: str) -> bool:
         return not self.s.frozen and self.s.managers[topic].outstanding < OUTSTANDING_ROUNDS_MAX
@@ -261,6 +279,7 @@ class Stage(Service):
         Walks take the path of the stamps, so a walk is a point of the total order: what is before
         it at one manager is before it at all (the consistent cut of section 6).
         """
+        self._admit(walk.visit)
         s = self.s
         if walk.epoch > s.epoch or walk.seen > s.epoch:
             s.early.append(walk)
@@ -417,6 +436,8 @@ class Stage(Service):
     def _watch(self, topic: str) -> list[Effect]:
         """An event was diffused: say so again until everybody has reported it."""
         if not self.managers[topic].unreported:
+            return []
+        if self.options.network == "log":
             return []
         beats = self.s.beats
         running = topic in beats

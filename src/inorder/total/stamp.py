@@ -16,7 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
+from inorder.errors import BadFrame
 from inorder.event import Stamp
+from inorder.limits import STAMP_ENTRIES_MAX
+
+# No topic has an empty name: in a stamp's text it stands for the epoch, if that is not the first.
+EPOCH = ""
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, int]).decode
 
 
 def stamp_of(entries: Mapping[str, int]) -> Stamp:
@@ -88,3 +98,32 @@ def raise_to(clock: dict[str, int], entries: Iterable[tuple[str, int]]) -> None:
     for topic, number in entries:
         if clock.get(topic, -1) < number:
             clock[topic] = number
+
+
+def text_of(epoch: int, stamp: Stamp) -> str:
+    """A whole stamp as tables keep it.
+
+    >>> text_of(0, (("a", 1), ("b", 3)))
+    '{"a":1,"b":3}'
+    """
+    entries = dict(stamp) if epoch == 0 else {EPOCH: epoch, **dict(stamp)}
+    return _encode(entries).decode()
+
+
+def read_text(topic: str, text: str) -> tuple[int, int, Stamp]:
+    """Epoch, own number and the entries of the other topics; `BadFrame` if that is no stamp.
+
+    >>> read_text("b", '{"a":1,"b":3}')
+    (0, 3, (('a', 1),))
+    """
+    try:
+        entries = _decode(text)
+    except Exception as error:
+        raise BadFrame(f"not a stamp: {error}") from None
+    epoch = entries.pop(EPOCH, 0)
+    number = entries.pop(topic, 0)
+    if number < 1:
+        raise BadFrame(f"a stamp without a number of {topic!r}")
+    if epoch < 0 or len(entries) > STAMP_ENTRIES_MAX or min(entries.values(), default=0) < 0:
+        raise BadFrame("a stamp that nobody gave")
+    return epoch, number, stamp_of(entries)

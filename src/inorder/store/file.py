@@ -1,0 +1,370 @@
+"""One connection to the file, for one thread.
+
+Rule 1: a turn is one transaction, durable when `write` returns (WAL, synchronous = FULL; `durable
+        = False` gives up the last instants before a power cut, not before a crash of the process).
+Rule 2: whoever writes for a machine shows its token inside the transaction; who has been replaced
+        gets `Replaced`, and nothing is written.
+Rule 3: `write` either happened, or raised `Refused` (nothing was written, and nothing will be), or
+        raised `Unsure` (the disk failed at the commit itself).
+Rule 4: a blob whose checksum is wrong is never handed out: `Damaged`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from zlib import crc32
+
+from inorder.errors import Damaged, Misuse, Refused, Replaced, Unsure
+from inorder.limits import OWNER_SILENT_S_MAX
+from inorder.store.rows import Append, LogRow, MailRow, TopicRow, Turn
+from inorder.store.schema import FORMAT, TABLES
+
+# SQLite's primary result codes (the low byte of an extended one).
+_BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = (
+    5, 6, 8, 10, 11, 13, 14, 26,
+)  # fmt: skip
+
+
+class File:
+    """The tables, behind verbs."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        create: bool = True,
+        durable: bool = True,
+        busy_s: float = 5.0,
+    ) -> None:
+        self.path = Path(path)
+        if not create and not self.path.exists():
+            raise Misuse(f"{self.path}: there is no such file")
+        if not self.path.parent.is_dir():
+            raise Misuse(f"{self.path}: there is no folder {self.path.parent}")
+        with _translated(self.path):
+            self._db = sqlite3.connect(
+                self.path, timeout=busy_s, isolation_level=None, check_same_thread=False
+            )
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._prepare(create)
+
+    def _prepare(self, create: bool) -> None:
+        db = self._db
+        if create:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                if not self._names():
+                    for statement in TABLES.split(";"):
+                        db.execute(statement)
+                    facts = [("format", str(FORMAT)), ("name", uuid.uuid4().hex)]
+                    db.executemany("INSERT INTO about VALUES (?, ?)", facts)
+            finally:
+                db.execute("COMMIT")
+        found = dict(db.execute("SELECT * FROM about")) if "about" in self._names() else {}
+        if found.get("format") != str(FORMAT):
+            self._db.close()
+            raise Misuse(f"{self.path}: is a SQLite file, but not one of inorder's")
+        self.name = found["name"]
+
+    def _names(self) -> list[str]:
+        return [name for (name,) in self._db.execute("SELECT name FROM sqlite_master")]
+
+    def close(self) -> None:
+        self._db.close()
+
+    # Writing.
+
+    def write(self, turn: Turn) -> dict[str, int]:
+        """Write a turn; returns the offset the first append of each topic got."""
+        db = self._db
+        with _translated(self.path):
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                self._check_owners(turn)
+                offsets = self._append(turn.appends) if self._is_new(turn) else {}
+                db.executemany(
+                    "INSERT INTO mail (target, source, message, crc) VALUES (?, ?, ?, ?)",
+                    ((m.target, m.source, m.message, crc32(m.message)) for m in turn.mails),
+                )
+                self._record(turn)
+                if turn.taken:
+                    db.executemany("DELETE FROM mail WHERE id = ?", ((id,) for id in turn.taken))
+            except BaseException:
+                self._roll_back()
+                raise
+        self._commit()
+        return offsets
+
+    def _commit(self) -> None:
+        try:
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            busy = _code(error) in (_BUSY, _LOCKED, _FULL)
+            self._roll_back()
+            kind = Refused if busy else Unsure
+            raise kind(f"{self.path}: {error}") from None
+
+    def _roll_back(self) -> None:
+        try:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        except sqlite3.Error:
+            # SQLite rolls back by itself on the errors that end up here.
+            return
+
+    def _check_owners(self, turn: Turn) -> None:
+        for node, token in turn.owned.items():
+            found = self._db.execute("SELECT token FROM owners WHERE node = ?", (node,)).fetchone()
+            if found is None or found[0] != token:
+                raise Replaced(node, token)
+
+    def _is_new(self, turn: Turn) -> bool:
+        """Whether a batch with a key has not been written yet; notes it."""
+        if not turn.key:
+            return True
+        rows = sum(append.count for append in turn.appends)
+        written = self._db.execute(
+            "INSERT OR IGNORE INTO receipts VALUES (?, ?, ?)", (turn.key, rows, time.time())
+        )
+        return written.rowcount > 0
+
+    def _append(self, appends: list[Append]) -> dict[str, int]:
+        first: dict[str, int] = {}
+        following: dict[str, int] = {}
+        rows: list[tuple[str, int, int, float, bytes, int]] = []
+        now = time.time()
+        for topic, message, count in ((a.topic, a.message, a.count) for a in appends):
+            offset = following.get(topic)
+            if offset is None:
+                offset = first[topic] = self._next(topic)
+            following[topic] = offset + count
+            rows.append((topic, offset, count, now, message, crc32(message)))
+        self._db.executemany(
+            "INSERT INTO log (topic, offset, count, at, message, crc) VALUES (?, ?, ?, ?, ?, ?)",
+            rows,
+        )
+        self._db.executemany(
+            "UPDATE topics SET next = ? WHERE topic = ?",
+            [(offset, topic) for topic, offset in following.items()],
+        )
+        return first
+
+    def _next(self, topic: str) -> int:
+        found = self._db.execute("SELECT next FROM topics WHERE topic = ?", (topic,)).fetchone()
+        if found is None:
+            raise Misuse(f"topic {topic!r} was never declared")
+        return int(found[0])
+
+    def _record(self, turn: Turn) -> None:
+        for each in turn.records:
+            if each.whole:
+                self._db.execute("DELETE FROM records WHERE node = ?", (each.node,))
+            self._db.execute(
+                "INSERT INTO records (node, record, crc) VALUES (?, ?, ?)",
+                (each.node, each.record, crc32(each.record)),
+            )
+
+    def declare(self, topic: str, guarantee: str) -> str:
+        """Make a topic known; returns the guarantee it really has, which its first use decided."""
+        found = self._guarantee(topic)
+        if found is None:
+            with _translated(self.path):
+                self._db.execute(
+                    "INSERT OR IGNORE INTO topics VALUES (?, ?, 0)", (topic, guarantee)
+                )
+            found = self._guarantee(topic)
+        assert found is not None
+        return found
+
+    def _guarantee(self, topic: str) -> str | None:
+        with _translated(self.path):
+            found = self._db.execute(
+                "SELECT guarantee FROM topics WHERE topic = ?", (topic,)
+            ).fetchone()
+        return None if found is None else str(found[0])
+
+    # Owners.
+
+    def claim(self, node: str, holder: str, now: float) -> int | None:
+        """Become the owner of a machine: the token, or None while another owner lives."""
+        with _translated(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                found = self._db.execute(
+                    "SELECT token, process, holder, renewed_at FROM owners WHERE node = ?", (node,)
+                ).fetchone()
+                if found and found[2] and found[2] != holder and _lives(found[1], found[3], now):
+                    return None
+                token = found[0] + 1 if found else 1
+                self._db.execute(
+                    "INSERT OR REPLACE INTO owners VALUES (?, ?, ?, ?, ?)",
+                    (node, token, os.getpid(), holder, now),
+                )
+            finally:
+                self._commit()
+        return token
+
+    def renew(self, owned: dict[str, int], now: float) -> list[str]:
+        """Say that we are alive; returns the machines that have another owner meanwhile."""
+        lost: list[str] = []
+        with _translated(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            for node, token in owned.items():
+                done = self._db.execute(
+                    "UPDATE owners SET renewed_at = ? WHERE node = ? AND token = ?",
+                    (now, node, token),
+                )
+                if not done.rowcount:
+                    lost.append(node)
+        self._commit()
+        return lost
+
+    def release(self, owned: dict[str, int]) -> None:
+        """Let others have these machines at once."""
+        with _translated(self.path):
+            self._db.executemany(
+                "UPDATE owners SET holder = '' WHERE node = ? AND token = ?", owned.items()
+            )
+
+    def owner_lives(self, node: str, now: float) -> bool:
+        with _translated(self.path):
+            found = self._db.execute(
+                "SELECT process, holder, renewed_at FROM owners WHERE node = ?", (node,)
+            ).fetchone()
+        return bool(found and found[1]) and _lives(found[0], found[2], now)
+
+    # Reading.
+
+    def version(self) -> int:
+        """Changes when another connection has written something."""
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
+    def topics(self) -> list[TopicRow]:
+        """All topics, by name."""
+        with _translated(self.path):
+            found = self._db.execute(
+                "SELECT t.topic, t.guarantee, coalesce((SELECT min(offset) FROM log l WHERE"
+                " l.topic = t.topic), t.next), t.next FROM topics t ORDER BY t.topic"
+            ).fetchall()
+        return [TopicRow(*row) for row in found]
+
+    def last_id(self) -> int:
+        """The id of the last row of the log; 0 if it is empty."""
+        with _translated(self.path):
+            return int(self._db.execute("SELECT coalesce(max(id), 0) FROM log").fetchone()[0])
+
+    def log(self, topics: Sequence[str], after: int, up_to: int) -> list[LogRow]:
+        """Rows committed after one id and up to another, topic by topic: like any broker, this one
+        promises nothing about the order between topics."""
+        marks = ", ".join("?" * len(topics))
+        query = (
+            "SELECT id, topic, offset, count, at, message, crc FROM log"
+            f" WHERE id > ? AND id <= ? AND topic IN ({marks}) ORDER BY topic, id"
+        )
+        with _translated(self.path):
+            return self._checked(self._db.execute(query, (after, up_to, *topics)))
+
+    def slice(self, topic: str, start: int, end: int) -> Iterator[LogRow]:
+        """The rows of a topic that hold its events from offset `start` on, up to before `end`."""
+        query = (
+            "SELECT id, topic, offset, count, at, message, crc FROM log WHERE topic = ?"
+            " AND offset >= coalesce((SELECT max(offset) FROM log WHERE topic = ? AND offset <= ?),"
+            " 0) AND offset < ? ORDER BY offset"
+        )
+        with _translated(self.path):
+            rows = self._db.execute(query, (topic, topic, start, end))
+            while some := rows.fetchmany(1000):
+                yield from self._checked(some)
+
+    def id_of(self, topic: str, offset: int) -> int | None:
+        """The id of the row that holds the event at this offset, if there is one."""
+        with _translated(self.path):
+            found = self._db.execute(
+                "SELECT id FROM log WHERE topic = ? AND offset <= ? AND offset + count > ?"
+                " ORDER BY offset DESC LIMIT 1",
+                (topic, offset, offset),
+            ).fetchone()
+        return None if found is None else int(found[0])
+
+    def mail(self, targets: Sequence[str], after: int) -> list[MailRow]:
+        """What waits for these machines, oldest first."""
+        marks = ", ".join("?" * len(targets))
+        query = (
+            "SELECT id, target, source, message, crc FROM mail"
+            f" WHERE target IN ({marks}) AND id > ? ORDER BY id LIMIT 1000"
+        )
+        with _translated(self.path):
+            found = self._db.execute(query, (*targets, after)).fetchall()
+        for row in found:
+            self._check("mail", row[0], row[-2], row[-1])
+        return [MailRow(*row[:-1]) for row in found]
+
+    def records(self, node: str) -> list[bytes]:
+        """What a machine must not forget, oldest first."""
+        with _translated(self.path):
+            found = self._db.execute(
+                "SELECT id, record, crc FROM records WHERE node = ? ORDER BY id", (node,)
+            ).fetchall()
+        for id, record, crc in found:
+            self._check("records", id, record, crc)
+        return [record for _, record, _ in found]
+
+    def has_receipt(self, key: str) -> bool:
+        with _translated(self.path):
+            found = self._db.execute("SELECT 1 FROM receipts WHERE key = ?", (key,)).fetchone()
+        return found is not None
+
+    def _checked(
+        self, rows: Iterable[tuple[int, str, int, int, float, bytes, int]]
+    ) -> list[LogRow]:
+        found = []
+        for id, topic, offset, count, at, message, crc in rows:
+            self._check("log", id, message, crc)
+            found.append(LogRow(id, topic, offset, count, at, message))
+        return found
+
+    def _check(self, table: str, id: int, blob: bytes, crc: int) -> None:
+        if crc32(blob) != crc:
+            raise Damaged(str(self.path), f"row {id} of {table} does not match its checksum")
+
+
+def _lives(process: int, renewed_at: float, now: float) -> bool:
+    """Whether an owner may still be there: it said so lately, and its process exists."""
+    if now - renewed_at > OWNER_SILENT_S_MAX:
+        return False
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = _code(error)
+        if code in (_CORRUPT, _NOTADB):
+            raise Damaged(str(path), str(error)) from None
+        if code in (_BUSY, _LOCKED):
+            raise Refused(f"{path}: another process holds the file ({error})") from None
+        if code in (_READONLY, _CANTOPEN):
+            raise Misuse(f"{path}: {error}") from None
+        if code in (_FULL, _IOERR):
+            raise Refused(f"{path}: {error}") from None
+        raise

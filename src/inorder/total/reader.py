@@ -1,0 +1,153 @@
+"""A subscriber fed from a log: it walks to nobody, and nobody answers it.
+
+Rule 1: every event it is given leaves: in order, or tagged, or as a duplicate that is noted. There
+        is nobody to ask again, so nothing may be refused for want of room.
+Rule 2: hold waits for what is missing, as long as input lasts and there is room. Both at an end,
+        it passes over the hole, and what comes for it later is tagged.
+Rule 3: a topic starts where it is said to (`start`), else at its first number.
+
+Theory. Without a hole, tag with a buffer that never fills delivers what hold delivers: the engine
+releases what is ready in the same order, and nothing ready is late. So hold is read as tag with
+the largest buffer, which also knows what to do when the hole is never filled.
+
+Who reads a log needs stamps that sequence all its topics (`threshold = 0`), whoever subscribed when
+they were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from inorder.effect import Deliver, Effect, Note
+from inorder.errors import BadMessage
+from inorder.event import Event
+from inorder.limits import HELD_EVENTS_MAX
+from inorder.pack import pack, unpacker
+from inorder.total.engine import Engine, EngineState
+from inorder.total.gaps import Gaps, TopicGaps
+from inorder.total.messages import Events
+from inorder.total.options import Options
+from inorder.total.stamp import read_text, text_of, with_own
+
+
+class _State(Struct):
+    name: str
+    options: Options
+    # Where topics start that are not at their beginning; first: at the first number seen.
+    start: dict[str, int] = {}
+    from_first: bool = False
+    engine: EngineState = field(default_factory=EngineState)
+    gaps: dict[str, TopicGaps] = {}
+
+
+_unpack = unpacker(_State)
+
+
+class Reader:
+    """The machine of one subscriber over a log."""
+
+    def __init__(
+        self,
+        name: str,
+        options: Options | None = None,
+        start: Mapping[str, int] | None = None,
+        from_first: bool = False,
+    ) -> None:
+        options = options or Options()
+        if options.mode == "hold":
+            room = options.buffer or HELD_EVENTS_MAX
+            options = replace(options, mode="tag", buffer=room)
+        self._become(_State(name, options, dict(start or {}), from_first))
+
+    def _become(self, state: _State) -> None:
+        self._s = state
+        self._engine = Engine(state.engine, state.options)
+        self._gaps = Gaps(state.gaps)
+
+    def receive(self, source: str, message: Any, now: float) -> list[Effect]:
+        if not isinstance(message, Events) or message.first < 1 or not message.events:
+            raise BadMessage(source, f"{type(message).__name__} is nothing for a reader")
+        topic = message.topic
+        if topic not in self._s.gaps:
+            self._begin(topic, message.first)
+        engine, gaps = self._engine, self._gaps
+        passes = engine.passes(topic, message.first, message.epoch, message.stamp)
+        if passes and gaps.extend(topic, message.first, len(message.events)):
+            engine.deliver_batch(
+                topic, message.first, message.epoch, message.stamp, message.events, now
+            )
+            return self._take_out()
+        for number, event in enumerate(message.events, message.first):
+            if number <= self._s.engine.start[topic]:
+                engine.out.append(Deliver(event, False))
+            elif gaps.add(topic, number):
+                engine.arrive((topic, number), message.epoch, message.stamp, event, now)
+            else:
+                engine.out.append(Note("duplicate", event.id))
+        self._forget(topic)
+        return self._take_out()
+
+    def _begin(self, topic: str, first: int) -> None:
+        s = self._s
+        start = s.start.get(topic, first - 1 if s.from_first else 0)
+        self._engine.activate([topic], ((topic, start),), 0.0)
+        self._gaps.begin(topic, start)
+
+    def _forget(self, topic: str) -> None:
+        """A hole behind this many numbers is not worth remembering: who fills it is late, and
+        taken for a duplicate."""
+        beyond = self._s.gaps[topic].beyond
+        if len(beyond) > 2 * HELD_EVENTS_MAX:
+            self._gaps.skip(topic, min(beyond) - 1)
+
+    def fire(self, timer: str, now: float) -> list[Effect]:
+        kind, _, rest = timer.partition("/")
+        assert kind == "ttl", timer
+        topic, _, number = rest.rpartition("/")
+        self._engine.expire((topic, int(number)), now)
+        return self._take_out()
+
+    def finish(self, now: float) -> list[Effect]:
+        """Nothing will come any more: whoever still waits goes, in stamp order."""
+        self._engine.force_all(now)
+        return self._take_out()
+
+    @property
+    def waiting(self) -> int:
+        """Events held back."""
+        return self._engine.held.size
+
+    def snapshot(self) -> bytes:
+        self._engine.store()
+        return pack(self._s)
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> Self:
+        reader = cls("")
+        reader._become(_unpack(snapshot))
+        return reader
+
+    def _take_out(self) -> list[Effect]:
+        effects, self._engine.out = self._engine.out, []
+        return effects
+
+
+def stamped(message: Any) -> list[tuple[Event, str]]:
+    """The events of what a topic manager diffused, each with its stamp as text."""
+    if not isinstance(message, Events):
+        return []
+    topic, epoch, others = message.topic, message.epoch, message.stamp
+    return [
+        (event, text_of(epoch, with_own(others, topic, number)))
+        for number, event in enumerate(message.events, message.first)
+    ]
+
+
+def restamped(event: Event, stamp: str) -> Events:
+    """The way back, for one event; `BadFrame` if the text is no stamp."""
+    epoch, number, others = read_text(event.topic, stamp)
+    return Events(event.topic, number, epoch, others, (event,))
