@@ -52,7 +52,10 @@ class Log(Struct, frozen=True):
     `messages` is the union of all its machines say to each other (wire.Decoder). `stamped` takes a
     diffused message apart into events and their stamps as text; `restamped` is the way back for
     one event and raises `BadFrame` for a text that is no stamp. `options` fits the options to a
-    network that is a log.
+    network that is a log. `events` are those a message holds, `source` is the machine that may
+    have diffused it. `is_snapshot` says of a
+    service's record whether it makes the earlier ones superfluous; of a client's records the last
+    one always does. `reads_any`: the guarantee needs no stamps, so it can read any topic.
     """
 
     messages: Any
@@ -60,6 +63,10 @@ class Log(Struct, frozen=True):
     restamped: Callable[[Event, str], Any]
     reader: ReaderClass
     options: Callable[[Any], Any] = lambda options: options
+    events: Callable[[Any], Sequence[Event]] = lambda message: (message.event,)
+    source: Callable[[Any], str] = lambda message: str(message.event.publisher)
+    is_snapshot: Callable[[bytes], bool] = lambda record: False
+    reads_any: bool = False
 
 
 class Guarantee(Struct, frozen=True):
@@ -93,7 +100,7 @@ def _no_promises(options: Any) -> tuple[str, ...]:
 GUARANTEES: dict[str, Guarantee] = {
     "none": Guarantee(
         "none", none.Options, none.Client, _no_services, _no_promises,
-        Log(none.Published, none.stamped, none.restamped, none.Reader),
+        Log(none.Published, none.stamped, none.restamped, none.Reader, reads_any=True),
     ),
     "fifo": Guarantee(
         "fifo", fifo.Options, fifo.Client, _no_services, fifo.promises,
@@ -101,7 +108,8 @@ GUARANTEES: dict[str, Guarantee] = {
     ),
     "total": Guarantee(
         "total", total.Options, total.Client, total.services, total.promises,
-        Log(TotalMessage, total_log.stamped, total_log.restamped, total_log.Reader, total.on_log),
+        Log(TotalMessage, total_log.stamped, total_log.restamped, total_log.Reader, total.on_log,
+            total_log.events, total_log.source, total.is_snapshot),
         single_events=False,
     ),
 }  # fmt: skip

@@ -213,6 +213,65 @@ INDEX_BATCH_PAIRS_MAX = 1_000_000
 # ZooKeeper and Kafka are 6 to 45 s, over networks; this is one host.
 OWNER_SILENT_S_MAX = 5.0
 
-# Rows of the log handed to the machines of a process at once: a message has at most 64 events, so
-# what may wait for another topic stays below HELD_EVENTS_MAX.
-LOG_ROWS_AT_ONCE = 500
+# Rows of the log read at once, and events handed to a machine from them: what may wait for another
+# topic must stay below HELD_EVENTS_MAX.
+LOG_ROWS_AT_ONCE = 4096
+LOG_EVENTS_AT_ONCE = 16_384
+
+# Matching in Spark (pipeline/match.py). Text of one event's attributes: what a frame can carry.
+MATCH_ATTRIBUTES_BYTES_MAX = FRAME_BYTES_MAX
+
+# Topics that all subscribers together hold: every worker keeps them, about 1.5 kB each.
+MATCH_HOLDINGS_MAX = 1_000_000
+
+# Events matched at once, and about how many pairs of event and subscriber come of them: a few
+# arrays of 8 MB each. And rows handed back to Spark at once.
+MATCH_EVENTS_AT_ONCE = 32_768
+MATCH_PAIRS_AT_ONCE = 1_000_000
+MATCH_ROWS_AT_ONCE = 32_768
+
+# Events of one topic up to which asking one by one beats the fixed cost of a batch: measured.
+MATCH_SINGLE_EVENTS_MAX = 16
+
+# Sets of subscriptions, and parsed predicates, that a worker keeps for its next task.
+MATCH_INDEXES_KEPT = 4
+MATCH_PREDICATES_KEPT = 4096
+
+# Versions of a table of subscriptions between two snapshots, so many are read to begin with.
+SUBSCRIPTION_VERSIONS_PER_SNAPSHOT = 256
+
+# Micro-batches whose version stays pinned. Spark keeps the state of 100, and runs only the last one
+# again by itself; older ones only if somebody turns a checkpoint back.
+PINNED_BATCHES_KEPT = 1000
+
+# Sweeps (sweep/). Points of one sweep: each travels to a task as about 1 kB, and leaves a file.
+SWEEP_POINTS_MAX = 100_000
+
+# Tasks of a sweep; with more points than these, a task runs several, one after the other.
+SWEEP_TASKS_MAX = 10_000
+
+# Deliveries of a point that is judged: rows of about 0.5 kB, all in memory of a Spark task.
+SWEEP_JUDGED_DELIVERIES_MAX = 200_000
+
+# The Spark source (pipeline/source.py). Events, and bytes of messages, decoded into one Arrow batch:
+# enough to hide the cost of a batch, few enough to stay in the processor's cache.
+SOURCE_EVENTS_AT_ONCE = 10_000
+SOURCE_BYTES_AT_ONCE = 8 * 1024 * 1024
+
+# Events for which a task of its own pays: starting one takes about ten milliseconds.
+SOURCE_ROWS_PER_TASK_MIN = 5000
+
+# The Spark sink. Micro-batches whose receipts are kept: Spark runs only the last one again by
+# itself, older ones only if somebody turns a checkpoint back.
+SINK_BATCHES_KEPT = 1000
+
+# Seconds a task of the sink waits for its turn to write: others write whole partitions.
+SINK_WAIT_S_MAX = 600.0
+
+# Events a subscription keeps for an application that does not read them; beyond half of it nothing
+# more is taken from the broker, which keeps the rest. Precedent: nats-py keeps 524,288.
+UNREAD_EVENTS_MAX = 65_536
+
+# Events a subscription remembers the offset of until they are delivered; those that the filter
+# keeps back are never delivered, hence a bound. Above everything that may wait.
+ARRIVALS_REMEMBERED_MAX = 2 * 65_536 + UNREAD_EVENTS_MAX

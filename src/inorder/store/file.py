@@ -15,7 +15,7 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from zlib import crc32
@@ -29,6 +29,15 @@ from inorder.store.schema import FORMAT, TABLES
 _BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = (
     5, 6, 8, 10, 11, 13, 14, 26,
 )  # fmt: skip
+
+# The rows of a topic that hold its events from one offset on, up to before another.
+_SLICE = (
+    "FROM log WHERE topic = ? AND offset >= coalesce((SELECT max(offset) FROM log"
+    " WHERE topic = ? AND offset <= ?), 0) AND offset < ? ORDER BY offset"
+)
+
+# id, offset, count, at, message, crc
+RawRow = tuple[int, int, int, float, bytes, int]
 
 
 class File:
@@ -81,14 +90,17 @@ class File:
 
     # Writing.
 
-    def write(self, turn: Turn) -> dict[str, int]:
-        """Write a turn; returns the offset the first append of each topic got."""
+    def write(self, turn: Turn, expected: Mapping[str, int] | None = None) -> int:
+        """Write a turn; returns the id of the last row it appended to the log, 0 if none.
+
+        `expected` are the offsets at which topics must go on: anything else is refused.
+        """
         db = self._db
         with _translated(self.path):
             db.execute("BEGIN IMMEDIATE")
             try:
                 self._check_owners(turn)
-                offsets = self._append(turn.appends) if self._is_new(turn) else {}
+                last_id = self._append(turn.appends, expected or {}) if self._is_new(turn) else 0
                 db.executemany(
                     "INSERT INTO mail (target, source, message, crc) VALUES (?, ?, ?, ?)",
                     ((m.target, m.source, m.message, crc32(m.message)) for m in turn.mails),
@@ -100,7 +112,7 @@ class File:
                 self._roll_back()
                 raise
         self._commit()
-        return offsets
+        return last_id
 
     def _commit(self) -> None:
         try:
@@ -135,15 +147,17 @@ class File:
         )
         return written.rowcount > 0
 
-    def _append(self, appends: list[Append]) -> dict[str, int]:
-        first: dict[str, int] = {}
+    def _append(self, appends: list[Append], expected: Mapping[str, int]) -> int:
         following: dict[str, int] = {}
         rows: list[tuple[str, int, int, float, bytes, int]] = []
         now = time.time()
         for topic, message, count in ((a.topic, a.message, a.count) for a in appends):
             offset = following.get(topic)
             if offset is None:
-                offset = first[topic] = self._next(topic)
+                offset = self._next(topic)
+                if expected.get(topic, offset) != offset:
+                    told = f"goes on at offset {offset}, not at {expected[topic]}"
+                    raise Refused(f"{self.path}: topic {topic!r} {told}")
             following[topic] = offset + count
             rows.append((topic, offset, count, now, message, crc32(message)))
         self._db.executemany(
@@ -154,13 +168,20 @@ class File:
             "UPDATE topics SET next = ? WHERE topic = ?",
             [(offset, topic) for topic, offset in following.items()],
         )
-        return first
+        return self.last_id() if rows else 0
 
     def _next(self, topic: str) -> int:
         found = self._db.execute("SELECT next FROM topics WHERE topic = ?", (topic,)).fetchone()
         if found is None:
             raise Misuse(f"topic {topic!r} was never declared")
         return int(found[0])
+
+    def forget(self, prefix: str) -> None:
+        """Drop the receipts whose keys begin like this: nobody will bring those batches again."""
+        with _translated(self.path):
+            self._db.execute(
+                "DELETE FROM receipts WHERE key >= ? AND key < ?", (prefix, prefix + chr(0x10FFFF))
+            )
 
     def _record(self, turn: Turn) -> None:
         for each in turn.records:
@@ -273,15 +294,23 @@ class File:
 
     def slice(self, topic: str, start: int, end: int) -> Iterator[LogRow]:
         """The rows of a topic that hold its events from offset `start` on, up to before `end`."""
-        query = (
-            "SELECT id, topic, offset, count, at, message, crc FROM log WHERE topic = ?"
-            " AND offset >= coalesce((SELECT max(offset) FROM log WHERE topic = ? AND offset <= ?),"
-            " 0) AND offset < ? ORDER BY offset"
-        )
+        query = f"SELECT id, topic, offset, count, at, message, crc {_SLICE}"
         with _translated(self.path):
             rows = self._db.execute(query, (topic, topic, start, end))
             while some := rows.fetchmany(1000):
                 yield from self._checked(some)
+
+    def fetcher(self, topic: str, start: int, end: int) -> Callable[[int], list[RawRow]]:
+        """The same rows, so many at a time as asked for, with checksums that nobody looked at."""
+        query = f"SELECT id, offset, count, at, message, crc {_SLICE}"
+        with _translated(self.path):
+            rows = self._db.execute(query, (topic, topic, start, end))
+
+        def fetch(number: int) -> list[RawRow]:
+            with _translated(self.path):
+                return rows.fetchmany(number)
+
+        return fetch
 
     def id_of(self, topic: str, offset: int) -> int | None:
         """The id of the row that holds the event at this offset, if there is one."""
@@ -293,15 +322,15 @@ class File:
             ).fetchone()
         return None if found is None else int(found[0])
 
-    def mail(self, targets: Sequence[str], after: int) -> list[MailRow]:
-        """What waits for these machines, oldest first."""
+    def mail(self, targets: Sequence[str]) -> list[MailRow]:
+        """Some of what waits for these machines, oldest first."""
         marks = ", ".join("?" * len(targets))
         query = (
             "SELECT id, target, source, message, crc FROM mail"
-            f" WHERE target IN ({marks}) AND id > ? ORDER BY id LIMIT 1000"
+            f" WHERE target IN ({marks}) ORDER BY id LIMIT 1000"
         )
         with _translated(self.path):
-            found = self._db.execute(query, (*targets, after)).fetchall()
+            found = self._db.execute(query, tuple(targets)).fetchall()
         for row in found:
             self._check("mail", row[0], row[-2], row[-1])
         return [MailRow(*row[:-1]) for row in found]
@@ -320,6 +349,12 @@ class File:
         with _translated(self.path):
             found = self._db.execute("SELECT 1 FROM receipts WHERE key = ?", (key,)).fetchone()
         return found is not None
+
+    def receipt(self, key: str) -> int | None:
+        """How many events were appended under a key; None if it was never used."""
+        with _translated(self.path):
+            found = self._db.execute("SELECT rows FROM receipts WHERE key = ?", (key,)).fetchone()
+        return None if found is None else int(found[0])
 
     def _checked(
         self, rows: Iterable[tuple[int, str, int, int, float, bytes, int]]

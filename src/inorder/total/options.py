@@ -119,6 +119,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 def on_log(options: Options) -> Options:
     """The same options over a network that keeps everything, with topics not known beforehand."""
+    if options.stamp != "full" or options.path != "chain" or options.swaps != "off":
+        raise BadScenario("order", "a log wants stamp = full, path = chain and swaps = off")
     return replace(
         options, topics_per_stage=0, threshold=0, network="log", diffusion="manager", retention=0
     )

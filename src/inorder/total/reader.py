@@ -27,6 +27,7 @@ from inorder.errors import BadMessage
 from inorder.event import Event
 from inorder.limits import HELD_EVENTS_MAX
 from inorder.pack import pack, unpacker
+from inorder.total.directory import OPEN_STAGE
 from inorder.total.engine import Engine, EngineState
 from inorder.total.gaps import Gaps, TopicGaps
 from inorder.total.messages import Events
@@ -134,6 +135,16 @@ class Reader:
     def _take_out(self) -> list[Effect]:
         effects, self._engine.out = self._engine.out, []
         return effects
+
+
+def events(message: Any) -> tuple[Event, ...]:
+    """The events a message holds."""
+    return message.events if isinstance(message, Events) else ()
+
+
+def source(message: Any) -> str:
+    """Who diffuses to a log: the one stage of an open directory."""
+    return OPEN_STAGE
 
 
 def stamped(message: Any) -> list[tuple[Event, str]]:

@@ -1,0 +1,138 @@
+"""The same bus for scripts and notebooks: no `async`, one thread behind the scenes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator
+from threading import Thread
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from inorder.errors import Misuse
+from inorder.live.bus import Bus, connect
+from inorder.live.receipt import Change, Delivered, Receipt
+from inorder.live.subscription import Subscription
+
+T = TypeVar("T")
+
+
+def connect_sync(url: str, guarantee: str = "total", **settings: Any) -> BlockingBus:
+    """Like `connect`, opened already; use it in a `with`.
+
+    >>> with connect_sync("memory://doc-sync") as bus, bus.subscribe("t") as events:
+    ...     bus.publish("t", {"n": 1}).outcome, events.next(5).value
+    ('accepted', {'n': 1})
+    """
+    return BlockingBus(connect(url, guarantee, **settings))
+
+
+class BlockingBus:
+    """A bus whose calls return when they are done."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="inorder-bus", daemon=True)
+        self._thread.start()
+        self._closed = False
+        try:
+            self.wait_for(bus.open())
+        except BaseException:
+            self._stop()
+            raise
+
+    @property
+    def name(self) -> str:
+        return self._bus.name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def publish(self, topic: str, value: Any, deadline: float | None = None) -> Receipt:
+        return self.wait_for(self._bus.publish(topic, value, deadline))
+
+    def publish_many(
+        self, topic: str, values: Iterable[Any], deadline: float | None = None
+    ) -> list[Receipt]:
+        return self.wait_for(self._bus.publish_many(topic, values, deadline))
+
+    def subscribe(self, *topics: str, **settings: Any) -> BlockingSubscription:
+        """Like `Bus.subscribe`, opened already."""
+
+        async def subscribe() -> Subscription:
+            return await self._bus.subscribed(self._bus.subscribe(*topics, **settings))
+
+        return BlockingSubscription(self, self.wait_for(subscribe()))
+
+    def close(self) -> None:
+        if not self._closed:
+            try:
+                self.wait_for(self._bus.close())
+            finally:
+                self._stop()
+
+    def wait_for(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run a call of the bus in its own thread, and wait here."""
+        if self._closed:
+            call.close()
+            raise Misuse("the bus is closed")
+        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+
+    def _stop(self) -> None:
+        self._closed = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class BlockingSubscription:
+    """A subscription to iterate over, or to ask for the next event."""
+
+    def __init__(self, bus: BlockingBus, subscription: Subscription) -> None:
+        self._bus = bus
+        self._subscription = subscription
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Delivered]:
+        while True:
+            try:
+                yield self._bus.wait_for(self._subscription.__anext__())
+            except (StopAsyncIteration, RuntimeError) as end:
+                # A coroutine cannot raise StopAsyncIteration through: it arrives wrapped.
+                if isinstance(end, RuntimeError) and "StopAsyncIteration" not in str(end):
+                    raise
+                return
+
+    def next(self, deadline: float | None = None) -> Delivered:
+        """The next event; TimeoutError when none comes within the deadline."""
+        return self._bus.wait_for(self._subscription.next(deadline))
+
+    def set(self, **values: Any) -> Change:
+        return self._bus.wait_for(self._subscription.set(**values))
+
+    def replace(self, where: str, **values: Any) -> Change:
+        return self._bus.wait_for(self._subscription.replace(where, **values))
+
+    def unsubscribe(self, *topics: str) -> None:
+        self._bus.wait_for(self._subscription.unsubscribe(*topics))
+
+    def close(self) -> None:
+        self._bus.wait_for(self._subscription.close())

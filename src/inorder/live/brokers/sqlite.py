@@ -1,0 +1,132 @@
+"""sqlite:///FILE.db: a durable broker without a server, for the processes of one host.
+
+One thread writes (a commit may wait for the disk), one reads, and one watches: SQLite tells nobody
+that something was written, so the watcher asks for the file's version, often while there is
+traffic and rarely when there is none. Asking costs microseconds and touches no page.
+
+`sqlite:///file.db` is relative to the working folder, `sqlite:////folder/file.db` is absolute;
+`?durable=no` does not wait for the disk at every commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Thread
+from typing import TypeVar
+
+from inorder.errors import InorderError, Misuse
+from inorder.store.file import File
+from inorder.store.rows import LogRow, MailRow, TopicRow, Turn
+
+# Between two looks at the file: just after something was new, and when all is quiet.
+WATCH_BUSY_S = 0.001
+WATCH_QUIET_S = 0.005
+# How long "just after" lasts.
+BUSY_S = 0.25
+
+T = TypeVar("T")
+
+
+class SqliteBroker:
+    """A connection to a file."""
+
+    def __init__(self, rest: str, wait_s: float) -> None:
+        path, _, query = rest.partition("?")
+        if not path.startswith("/") or path == "/":
+            raise Misuse(f"sqlite://{rest}: write sqlite:///FILE.db")
+        if query not in ("", "durable=yes", "durable=no"):
+            raise Misuse(f"sqlite://{rest}: the one option is durable=yes or durable=no")
+        self._path = path[1:]
+        self._durable = query != "durable=no"
+        # Half the caller's patience, so that there is an answer before it runs out.
+        self._busy_s = wait_s / 2
+        self._holder = ""
+        self._closed = Event()
+
+    async def open(self, holder: str, arrived: Callable[[], None]) -> None:
+        self._holder = holder
+        self._arrived = arrived
+        self._loop = asyncio.get_running_loop()
+        self._writer = ThreadPoolExecutor(1, "inorder-write")
+        self._reader = ThreadPoolExecutor(1, "inorder-read")
+        try:
+            self._out = await self._writing(self._open)
+            self._in = await self._reading(self._open)
+        except InorderError:
+            self._writer.shutdown()
+            self._reader.shutdown()
+            raise
+        self._watcher = Thread(target=self._watch, name="inorder-watch", daemon=True)
+        self._watcher.start()
+
+    def _open(self) -> File:
+        return File(self._path, durable=self._durable, busy_s=self._busy_s)
+
+    async def close(self) -> None:
+        self._closed.set()
+        await asyncio.to_thread(self._watcher.join)
+        await self._reading(self._in.close)
+        await self._writing(self._out.close)
+        self._reader.shutdown()
+        self._writer.shutdown()
+
+    def _watch(self) -> None:
+        """Ring when another process has written; our own writes are known."""
+        file = self._open()
+        seen = file.version()
+        changed_at = time.monotonic()
+        try:
+            while not self._closed.is_set():
+                busy = time.monotonic() - changed_at < BUSY_S
+                time.sleep(WATCH_BUSY_S if busy else WATCH_QUIET_S)
+                version = file.version()
+                if version != seen:
+                    seen = version
+                    changed_at = time.monotonic()
+                    self._loop.call_soon_threadsafe(self._arrived)
+        except RuntimeError:
+            pass  # the loop is closed: nobody listens any more
+        finally:
+            file.close()
+
+    async def _writing(self, call: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(self._writer, call)
+
+    async def _reading(self, call: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(self._reader, call)
+
+    async def declare(self, topic: str, guarantee: str) -> str:
+        return await self._writing(lambda: self._out.declare(topic, guarantee))
+
+    async def topics(self) -> list[TopicRow]:
+        return await self._reading(lambda: self._in.topics())
+
+    async def claim(self, node: str) -> int | None:
+        return await self._writing(lambda: self._out.claim(node, self._holder, time.time()))
+
+    async def owner_lives(self, node: str) -> bool:
+        return await self._reading(lambda: self._in.owner_lives(node, time.time()))
+
+    async def renew(self, owned: dict[str, int]) -> list[str]:
+        return await self._writing(lambda: self._out.renew(owned, time.time()))
+
+    async def release(self, owned: dict[str, int]) -> None:
+        await self._writing(lambda: self._out.release(owned))
+
+    async def records(self, node: str) -> list[bytes]:
+        return await self._writing(lambda: self._out.records(node))
+
+    async def write(self, turn: Turn) -> int:
+        return await self._writing(lambda: self._out.write(turn))
+
+    async def news(self, targets: Sequence[str]) -> tuple[list[MailRow], int]:
+        return await self._reading(lambda: (self._in.mail(targets), self._in.last_id()))
+
+    async def log(self, topics: Sequence[str], after: int, up_to: int) -> list[LogRow]:
+        return await self._reading(lambda: self._in.log(topics, after, up_to))
+
+    async def id_of(self, topic: str, offset: int) -> int | None:
+        return await self._reading(lambda: self._in.id_of(topic, offset))

@@ -1,0 +1,99 @@
+"""Keeps the services of a guarantee running: somewhere, once.
+
+Rule 1: whoever finds a service without a living owner takes it over: claim, read its records, go
+        on. The claim's token fences the former owner (store/file.py).
+Rule 2: an owner says in time that it lives. One that could not is replaced, and learns it at its
+        next write at the latest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from inorder.errors import Refused, Unsure
+from inorder.guarantee import Guarantee
+from inorder.limits import OWNER_SILENT_S_MAX
+from inorder.live.host import Host
+from inorder.live.node import Node
+from inorder.machine import Durable, Machine
+
+# How often a service without an owner is looked for, and how often we say that we live.
+LOOK_S = 0.2
+RENEW_S = OWNER_SILENT_S_MAX / 5
+
+
+class Keeper:
+    """The services of all guarantees in use at one bus."""
+
+    def __init__(self, host: Host, failed: Callable[[Exception], None]) -> None:
+        self._host = host
+        self._failed = failed
+        self._guarantees: dict[str, Guarantee] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def need(self, ordered: Guarantee) -> None:
+        """See to it that a guarantee's services run here, unless they do elsewhere."""
+        if ordered.name not in self._guarantees:
+            self._guarantees[ordered.name] = ordered
+            await self._look(ordered)
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._keep())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _keep(self) -> None:
+        since_renewed = 0.0
+        try:
+            while True:
+                await asyncio.sleep(LOOK_S)
+                since_renewed += LOOK_S
+                if since_renewed >= RENEW_S:
+                    since_renewed = 0.0
+                    await self._renew()
+                for ordered in list(self._guarantees.values()):
+                    await self._look(ordered)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self._failed(error)
+
+    async def _look(self, ordered: Guarantee) -> None:
+        services = ordered.services((), ordered.log.options(ordered.options()))
+        for name, machine in services.items():
+            if name not in self._host.nodes and not await self._host.broker.owner_lives(name):
+                await self._take_over(name, machine, ordered)
+
+    async def _take_over(self, name: str, machine: Machine, ordered: Guarantee) -> None:
+        broker = self._host.broker
+        try:
+            token = await broker.claim(name)
+        except Refused:
+            return  # no room on the disk, say: later
+        if token is None:
+            return
+        for record in await broker.records(name):
+            assert isinstance(machine, Durable)
+            machine.replay(record)
+        node = Node(name, machine, ordered, None)
+        self._host.owned[name] = token
+        self._host.add(node)
+        if isinstance(machine, Durable):
+            self._host.ask(node, machine.resume)
+
+    async def _renew(self) -> None:
+        try:
+            lost = await self._host.broker.renew(dict(self._host.owned))
+        except Refused:
+            return
+        for name in lost:
+            node = self._host.nodes.get(name)
+            self._host.owned.pop(name, None)
+            if node is not None and node.owner is None:
+                self._host.remove(name)
+            elif node is not None:
+                raise Unsure(f"{name}: another process has taken over")

@@ -1,0 +1,172 @@
+"""The publishing machine of a bus, and the fates of what it was given.
+
+Rule 1: every publication gets exactly one receipt, within its deadline.
+Rule 2: when a turn is refused, what was handed over in it is refused: nothing of it was written.
+        What was handed over earlier and has no answer yet is unknown. The machine begins a new life
+        then, so nothing of the old one is sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from inorder.effect import Answer, Deliver, Effect
+from inorder.errors import Refused
+from inorder.event import Event, Scalar, event_id
+from inorder.guarantee import Guarantee
+from inorder.live.host import Host
+from inorder.live.node import Node
+from inorder.live.receipt import Outcome, Receipt
+from inorder.live.tracing import LiveTrace
+from inorder.machine import Client, Durable
+
+# How often deadlines are looked at.
+SWEEP_S = 0.05
+
+
+class Pending(Struct, gc=False):
+    """A publication without an answer."""
+
+    event: Event
+    turn: int
+    deadline: float
+    done: Callable[[Receipt], None]
+
+
+class Publisher:
+    """Owner of the machine that publishes."""
+
+    def __init__(
+        self, host: Host, name: str, ordered: Guarantee, options: Any, trace: LiveTrace
+    ) -> None:
+        self.name = name
+        self._host = host
+        self._ordered = ordered
+        self._options = options
+        self._trace = trace
+        self._pending: dict[str, Pending] = {}
+        self._ready = asyncio.Event()
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._node: Node | None = None
+        self._closed = False
+        self._beginning: asyncio.Task[None] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """Publications without an answer."""
+        return len(self._pending)
+
+    async def begin(self) -> None:
+        """Build the machine from what its earlier lives wrote down."""
+        client: Client = self._ordered.client(self.name, (), self._options)
+        records = await self._host.broker.records(self.name)
+        self._node = Node(self.name, client, self._ordered, self)
+        self._host.add(self._node)
+        if isinstance(client, Durable):
+            for record in records:
+                client.replay(record)
+            self._host.ask(self._node, client.resume)
+        self._ready.set()
+
+    async def ready(self) -> None:
+        await self._ready.wait()
+
+    def hand_over(
+        self,
+        topic: str,
+        values: Sequence[dict[str, Scalar]],
+        deadline: float,
+        done: Callable[[Receipt], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """Publish some values, in this order, in the next turn; `done` gets a receipt for each, or
+        `failed` the reason why the machine would not have it."""
+        node = self._node
+        assert node is not None
+        client: Client = node.machine  # type: ignore[assignment]
+
+        def publish(now: float) -> list[Effect]:
+            effects: list[Effect] = []
+            for number, value in enumerate(values):
+                event = Event(self.name, client.next_seq, topic, value, now)
+                try:
+                    effects += client.publish(topic, value, now)
+                except Exception as error:
+                    # What was taken is published; the rest is not.
+                    for _ in values[number:]:
+                        failed(error)
+                    break
+                node.dirty_in = self._host.turn
+                self._pending[event.id] = Pending(event, self._host.turn, deadline, done)
+            return effects
+
+        self._host.ask(node, publish, failed)
+        if self._sweeping is None:
+            self._sweep()
+
+    # What the host tells.
+
+    def answered(self, answer: Answer) -> None:
+        pending = self._pending.get(answer.call)
+        if pending is None:
+            return
+        if answer.outcome == "accepted":
+            del self._pending[answer.call]
+            self._trace.published(pending.event, self._host.now(), answer.stamp)
+            pending.done(Receipt(answer.call, pending.event.topic, "accepted", "", answer.stamp))
+        else:
+            self._end(pending, "refused", answer.reason)
+
+    def broken(self, error: Exception) -> None:
+        """The machine is no more: everybody who waits is told what is known."""
+        self._ready.clear()
+        self._node = None
+        turn = self._host.turn
+        for pending in list(self._pending.values()):
+            if isinstance(error, Refused) and pending.turn == turn:
+                self._end(pending, "refused", str(error))
+            else:
+                self._end(pending, "unknown", str(error))
+        if isinstance(error, Refused) and not self._closed:
+            self._beginning = asyncio.ensure_future(self.begin())
+
+    def delivered(self, delivery: Deliver) -> None:
+        raise AssertionError(f"{self.name} holds no topic, but is given {delivery.event.id}")
+
+    def received(self, offset: int, events: Sequence[Event]) -> None:
+        pass
+
+    def has_room(self) -> bool:
+        return True
+
+    # Deadlines.
+
+    def _sweep(self) -> None:
+        now = self._host.now()
+        for pending in list(self._pending.values()):
+            if pending.deadline <= now:
+                self._end(pending, "unknown", "no answer in time")
+        self._sweeping = None
+        if self._pending or not self._closed:
+            self._sweeping = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
+
+    def _end(self, pending: Pending, outcome: Outcome, reason: str) -> None:
+        event = pending.event
+        del self._pending[event_id(event.publisher, event.seq)]
+        if outcome == "unknown":
+            self._trace.published(event, None)
+        pending.done(Receipt(event.id, event.topic, outcome, reason))
+
+    def close(self) -> None:
+        """Whatever has no answer now gets none."""
+        self._closed = True
+        for pending in list(self._pending.values()):
+            self._end(pending, "unknown", "the bus was closed")
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        if self._beginning is not None:
+            self._beginning.cancel()

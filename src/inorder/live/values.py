@@ -1,0 +1,95 @@
+"""What applications publish, as attributes, and back.
+
+A dict, a msgspec Struct or a dataclass becomes attributes: its scalars by name, so that filters can
+look at them, and everything else as JSON under one reserved name. Bytes travel under another.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from inorder.errors import Damaged, Misuse
+from inorder.event import Scalar
+
+BYTES = "@bytes"
+MORE = "@more"
+
+_encode = msgspec.json.Encoder().encode
+
+
+def to_attributes(value: Any) -> dict[str, Scalar]:
+    """The attributes of an event that carries this value.
+
+    >>> to_attributes({"id": 17, "tags": ["a", "b"]})
+    {'id': 17, '@more': '{"tags":["a","b"]}'}
+    """
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {BYTES: b64encode(value).decode()}
+    if not isinstance(value, Mapping):
+        value = _fields(value)
+    attributes: dict[str, Scalar] = {}
+    more: dict[str, Any] = {}
+    for name, field in value.items():
+        if not isinstance(name, str) or not name or name.startswith("@"):
+            raise Misuse(f"{name!r} cannot be the name of an attribute")
+        if field is None or isinstance(field, bool | int | float | str):
+            attributes[name] = _scalar(name, field)
+        else:
+            more[name] = field
+    if more:
+        attributes[MORE] = _as_json(more)
+    return attributes
+
+
+def from_attributes(attributes: Mapping[str, Scalar], kind: type | None = None) -> Any:
+    """The value again; with `kind` as that type.
+
+    >>> from_attributes({"id": 17, "@more": '{"tags":["a","b"]}'})
+    {'id': 17, 'tags': ['a', 'b']}
+    """
+    try:
+        if BYTES in attributes:
+            value: Any = b64decode(str(attributes[BYTES]), validate=True)
+        else:
+            value = {name: each for name, each in attributes.items() if name != MORE}
+            if MORE in attributes:
+                value |= msgspec.json.decode(str(attributes[MORE]), type=dict[str, Any])
+        return value if kind is None else msgspec.convert(value, kind)
+    except (msgspec.DecodeError, binascii.Error, UnicodeDecodeError) as error:
+        raise Damaged("event", f"its value cannot be read: {error}") from None
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    try:
+        fields = msgspec.to_builtins(value)
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+        raise Misuse(
+            f"a value of type {type(value).__name__} cannot be published: {error}"
+        ) from None
+    if not isinstance(fields, dict):
+        kinds = "a dict, bytes, a msgspec Struct or a dataclass"
+        raise Misuse(f"publish {kinds}, not a value of type {type(value).__name__}")
+    return fields
+
+
+def _scalar(name: str, value: bool | int | float | str | None) -> Scalar:
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise Misuse(f"attribute {name!r}: {value} does not fit into 64 bits")
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise Misuse(f"attribute {name!r} is not text: {error.reason}") from None
+    return value
+
+
+def _as_json(fields: dict[str, Any]) -> str:
+    try:
+        return _encode(fields).decode()
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+        raise Misuse(f"{', '.join(sorted(fields))}: cannot be published: {error}") from None
