@@ -15,7 +15,7 @@ help: ## list the commands
 setup:
 	@bash scripts/setup.sh
 
-run: setup ## the main job: a simulated market, audited on Spark, with a report
+run: setup ## the main job: a market on the embedded broker, matched, ordered and audited on Spark
 	@.venv/bin/inorder run examples/market.toml
 
 test: setup ## every test (about five minutes on two cores)

@@ -32,7 +32,8 @@ class ReaderClass(Protocol):
     """The class of the machine that is fed from a log.
 
     `start` says how many events of a topic come before the first that will be given (0 if not
-    named); with `from_first` a topic that is not named starts with the first event given.
+    named), and that it will be given: what names its events waits for them. With `from_first` a
+    topic that is not named starts with the first event given.
     """
 
     def __call__(
@@ -46,6 +47,18 @@ class ReaderClass(Protocol):
     def restore(self, snapshot: bytes) -> Reader: ...
 
 
+class Skimmer(Protocol):
+    """The stamps of many rows of a log, read at once."""
+
+    def skim(self, reader: Any, rows: Any) -> tuple[Any, Any, Any, Any, list[Event]] | None:
+        """Let a reader receive these rows (their places, as they arrived) at once.
+
+        What it delivers, in that order (-1 - n is the n-th of the events that waited), whether each
+        is in order, the rows that are duplicates, the rows still to be received one by one, and
+        the events that waited. None, and nothing has changed, if they must all go one by one.
+        """
+
+
 class Log(Struct, frozen=True):
     """How a guarantee's diffusions are kept in a log, and read from it.
 
@@ -56,6 +69,10 @@ class Log(Struct, frozen=True):
     have diffused it. `is_snapshot` says of a
     service's record whether it makes the earlier ones superfluous; of a client's records the last
     one always does. `reads_any`: the guarantee needs no stamps, so it can read any topic.
+    `wants_all`: with these options a reader waits for numbers, so it must also be told of events
+    that a filter keeps back. `skimmer`
+    reads the stamps of many rows at once, from the names of their topics, the place of each row's
+    topic among these, and a JSON array of the stamps; None if any is odd. It only saves time.
     """
 
     messages: Any
@@ -67,6 +84,8 @@ class Log(Struct, frozen=True):
     source: Callable[[Any], str] = lambda message: str(message.event.publisher)
     is_snapshot: Callable[[bytes], bool] = lambda record: False
     reads_any: bool = False
+    wants_all: Callable[[Any], bool] = lambda options: False
+    skimmer: Callable[[Sequence[str], Any, bytes], Skimmer | None] | None = None
 
 
 class Guarantee(Struct, frozen=True):
@@ -97,19 +116,34 @@ def _no_promises(options: Any) -> tuple[str, ...]:
     return ()
 
 
+class _AllAtOnce:
+    """For readers that deliver whatever comes."""
+
+    def skim(self, reader: Any, rows: Any) -> tuple[Any, Any, Any, Any, list[Event]] | None:
+        return rows, rows >= 0, rows[:0], rows[:0], []
+
+
+def _all_at_once(names: Sequence[str], codes: Any, stamps: bytes) -> Skimmer:
+    return _AllAtOnce()
+
+
 GUARANTEES: dict[str, Guarantee] = {
     "none": Guarantee(
         "none", none.Options, none.Client, _no_services, _no_promises,
-        Log(none.Published, none.stamped, none.restamped, none.Reader, reads_any=True),
+        Log(none.Published, none.stamped, none.restamped, none.Reader, reads_any=True,
+            skimmer=_all_at_once),
     ),
     "fifo": Guarantee(
         "fifo", fifo.Options, fifo.Client, _no_services, fifo.promises,
-        Log(Headed, fifo_log.stamped, fifo_log.restamped, fifo_log.Reader), fifo.describe,
+        Log(Headed, fifo_log.stamped, fifo_log.restamped, fifo_log.Reader,
+            wants_all=lambda options: True),
+        fifo.describe,
     ),
     "total": Guarantee(
         "total", total.Options, total.Client, total.services, total.promises,
         Log(TotalMessage, total_log.stamped, total_log.restamped, total_log.Reader, total.on_log,
-            total_log.events, total_log.source, total.is_snapshot),
+            total_log.events, total_log.source, total.is_snapshot,
+            wants_all=lambda options: bool(options.buffered), skimmer=total_log.skimmer),
         single_events=False,
     ),
 }  # fmt: skip

@@ -221,7 +221,7 @@ LOG_EVENTS_AT_ONCE = 16_384
 # Matching in Spark (pipeline/match.py). Text of one event's attributes: what a frame can carry.
 MATCH_ATTRIBUTES_BYTES_MAX = FRAME_BYTES_MAX
 
-# Topics that all subscribers together hold: every worker keeps them, about 1.5 kB each.
+# Topics that all subscribers together hold: every worker keeps them, 2.5 kB each while it builds.
 MATCH_HOLDINGS_MAX = 1_000_000
 
 # Events matched at once, and about how many pairs of event and subscriber come of them: a few
@@ -231,7 +231,7 @@ MATCH_PAIRS_AT_ONCE = 1_000_000
 MATCH_ROWS_AT_ONCE = 32_768
 
 # Events of one topic up to which asking one by one beats the fixed cost of a batch: measured.
-MATCH_SINGLE_EVENTS_MAX = 16
+MATCH_SINGLE_EVENTS_MAX = 32
 
 # Sets of subscriptions, and parsed predicates, that a worker keeps for its next task.
 MATCH_INDEXES_KEPT = 4
@@ -272,6 +272,42 @@ SINK_WAIT_S_MAX = 600.0
 # more is taken from the broker, which keeps the rest. Precedent: nats-py keeps 524,288.
 UNREAD_EVENTS_MAX = 65_536
 
+# Bytes of the same. Precedent: the NATS server gives a slow consumer 64 MiB.
+UNREAD_BYTES_MAX = 64 * 1024 * 1024
+
 # Events a subscription remembers the offset of until they are delivered; those that the filter
-# keeps back are never delivered, hence a bound. Above everything that may wait.
-ARRIVALS_REMEMBERED_MAX = 2 * 65_536 + UNREAD_EVENTS_MAX
+# keeps back are never delivered, hence a bound. Above everything that may wait in a machine.
+ARRIVALS_REMEMBERED_MAX = HELD_EVENTS_MAX + 2 * LOG_EVENTS_AT_ONCE
+
+# Bytes of log rows read at once, and letters and bytes of mail: a few of the largest messages, or
+# thousands of small ones.
+LOG_BYTES_AT_ONCE = 8 * 1024 * 1024
+MAIL_AT_ONCE = 1000
+MAIL_BYTES_AT_ONCE = 8 * 1024 * 1024
+
+# Publications of one call that are under way together, and their bytes: one transaction holds them.
+PUBLISH_AT_ONCE = 4096
+PUBLISH_BYTES_AT_ONCE = 8 * 1024 * 1024
+
+# Bytes of one event of the bus: a message with its stamp must fit into a frame beside it.
+EVENT_BYTES_MAX = FRAME_BYTES_MAX // 2
+
+# Topics of one file or hub. On a log every stamp names all of them, and must fit into a frame
+# beside the events.
+TOPICS_PER_BROKER_MAX = 10_000
+
+# Bytes of the topics' names of one subscription: its walk names them twice.
+SUBSCRIBED_BYTES_MAX = FRAME_BYTES_MAX // 4
+
+# Ordering in Spark (pipeline/order.py). Rows of one subscriber from which on looking at all of them
+# at once beats one by one (measured), topics such a look compares, and so the cells of its tables:
+# 8 bytes each, a few tables at a time.
+SKIM_ROWS_MIN = 48
+SKIM_TOPICS_MAX = 64
+
+# Rows a lane packs into one blob, and hands back at once: small enough for the processor's cache,
+# large enough to hide the cost of a blob.
+ORDER_ROWS_PER_BLOB = 32_768
+
+# Lanes of a streaming query: each is one value of state, read and written whole.
+ORDER_LANES_MAX = 10_000

@@ -18,7 +18,7 @@ PROTOCOLS = ["none", "total", "causal", "fifo", "content"]
 JUDGES = ["trace", "check", "store"]
 REGISTRY = ["guarantee", "attach", "compose", "parameters"]
 DRIVERS = ["sim", "live", "pipeline"]
-TOP = ["job", "cli", "studio"]
+TOP = ["job", "sweep", "cli", "studio"]
 
 # What each room may import besides itself.
 MAY_IMPORT: dict[str, list[str]] = {

@@ -22,7 +22,7 @@ def wheel(tmp_path_factory):
 
 def test_the_wheel_holds_every_file_of_the_package(wheel):
     inside = set(zipfile.ZipFile(wheel).namelist())
-    for path in (ROOT / "src" / "inorder").rglob("*"):
+    for path in (ROOT / "src").rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             assert str(path.relative_to(ROOT / "src")) in inside
 

@@ -8,8 +8,12 @@ import typer
 
 from inorder.cli.audit import audit
 from inorder.cli.explore import explore
+from inorder.cli.fit import fit
+from inorder.cli.publish import publish
 from inorder.cli.run import run
 from inorder.cli.simulate import simulate
+from inorder.cli.subscribe import subscribe
+from inorder.cli.sweep import sweep
 from inorder.errors import InorderError
 
 app = typer.Typer(
@@ -20,9 +24,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(run)
+app.command()(publish)
+app.command()(subscribe)
 app.command()(simulate)
 app.command()(audit)
 app.command()(explore)
+app.command()(fit)
+app.command()(sweep)
 
 
 def main() -> None:

@@ -12,6 +12,16 @@ from inorder.cli.spark import Conf, Master, pairs, start
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# More pairs than these are nothing to look at one by one.
+ROWS_SHOWN = 50
+# A file or a pipe has no edge to keep away from.
+WIDE = 160
+
+LEGEND = (
+    "Under a share: how long past its expected arrival a missing event is waited for, if that "
+    "share of the events may come late; * too few samples for that share, the law answers."
+)
+
 
 def fit(
     path: Annotated[str, typer.Argument(help="A trace folder, or a log: Parquet, JSONL or CSV.")],
@@ -81,6 +91,9 @@ def _show(path: str, late: float, rows: list[dict[str, Any]], out: Path | None) 
     from inorder.cli.screen import console
 
     screen = console()
+    if not screen.is_terminal:
+        screen.width = WIDE
+    shares = sorted({late, *(turn["late"] for row in rows for turn in row["dial"] or ())})[::-1]
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in ("publisher", "subscriber"):
         table.add_column(heading)
@@ -88,32 +101,34 @@ def _show(path: str, late: float, rows: list[dict[str, Any]], out: Path | None) 
         table.add_column(heading, justify="right")
     table.add_column("law")
     table.add_column("p", justify="right")
-    shares = sorted({late, *(turn["late"] for row in rows for turn in row["dial"] or ())})
-    for share in reversed(shares):
-        table.add_column(f"{share * 100:g} % late", justify="right")
-    table.add_column("problem")
-    for row in rows:
-        waits = {turn["late"]: turn for turn in row["dial"] or ()}
-        waits.setdefault(late, {"wait": row["wait"], "from_law": False})
+    for share in shares:
+        table.add_column(f"{share * 100:g} %", justify="right")
+    for row in rows[:ROWS_SHOWN]:
+        turns = {turn["late"]: turn for turn in row["dial"] or ()}
+        turns.setdefault(late, {"wait": row["wait"], "from_law": False})
         table.add_row(
-            Text(row["publisher"] or "-"),
-            Text(row["subscriber"] or "-"),
+            *(Text(name) for name in _names(row)),
             f"{row['samples']:,}",
             *(_ms(row[name]) for name in ("min", "mean", "p50", "p99", "max")),
             row["law"] or "-",
             "" if row["p_value"] is None else f"{row['p_value']:.2f}",
-            *(_wait(waits.get(share)) for share in reversed(shares)),
-            Text(row["problem"] or "", "yellow"),
+            *(_wait(turns.get(share)) for share in shares),
         )
-    screen.print(f"[bold]{len(rows)} pairs[/bold]  times in milliseconds", highlight=False)
+    title = Text.assemble((f"{len(rows):,} pairs", "bold"), f"  {path}  (milliseconds)")
+    screen.print(title)
     screen.print(table)
-    screen.print(
-        "A wait begins when a missing event should have arrived; * is the law's answer, as the "
-        "samples are too few for that share.",
-        style="dim",
-    )
+    for row in rows[:ROWS_SHOWN]:
+        if row["problem"]:
+            screen.print(Text(f"{' to '.join(_names(row))}: {row['problem']}", "yellow"))
+    if len(rows) > ROWS_SHOWN:
+        screen.print(f"... and {len(rows) - ROWS_SHOWN:,} more: --json or --out has them all")
+    screen.print(LEGEND, style="dim", highlight=False)
     if out is not None:
         screen.print(f"rows: {out}", highlight=False, markup=False)
+
+
+def _names(row: dict[str, Any]) -> tuple[str, str]:
+    return row["publisher"] or "-", row["subscriber"] or "-"
 
 
 def _ms(seconds: float | None) -> str:

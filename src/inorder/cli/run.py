@@ -7,30 +7,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from inorder.cli.spark import Conf, Master, start
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from inorder.job import Job, Variant
+    from inorder.job import Job
+    from inorder.job.summary import Variant
 
 
 def run(
     file: Annotated[Path, typer.Argument(help="The job (examples/market.toml is one).")],
     seed: Annotated[int | None, typer.Option(help="Overrides the file's seed.")] = None,
     out: Annotated[Path | None, typer.Option(help="Overrides the file's folder.")] = None,
-    master: Annotated[str, typer.Option(help="Where Spark runs.")] = "local[*]",
+    master: Master = "",
+    conf: Conf = None,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Simulate, audit on Spark, write a report, sum up.
+    """Run a described job: publish or simulate, match and order, audit on Spark, report, sum up.
 
     Example: inorder run examples/market.toml --seed 11
     """
     from inorder.cli.screen import console, progress_steps
-    from inorder.job import Job
-    from inorder.pipeline.session import session
+    from inorder.job import load_job
 
-    job = Job.load(file, seed=seed, out=out)
+    job = load_job(file, seed=seed, out=out)
     with progress_steps() as progress:
-        variants = job.run(lambda: session(master), progress)
+        variants = job.run(lambda: start(master, conf, progress), progress)
     if json:
         print(job.as_json(variants))
     else:

@@ -1,9 +1,13 @@
 """What the broker has for the machines of this process: mail, and rows of topic logs.
 
 Rule 1: a machine reads the log in windows of ids, topic by topic within a window: like on any
-        broker, topics are independent, and who reads later sees another mixture.
+        broker, topics are independent, and who reads later sees another mixture. Only who reads
+        the past gets it in the order in which it was written: a reader asks nobody where topics
+        begin.
 Rule 2: a machine whose application has no room reads nothing. The log keeps it.
-Rule 3: a row is decoded once, however many machines of this process read it.
+Rule 3: a row is read and decoded once, however many machines of this process want it.
+Rule 4: places change between two windows only. So a topic joined is read from the place it was
+        joined at, whatever else is being read.
 """
 
 from __future__ import annotations
@@ -12,16 +16,20 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from inorder.errors import BadFrame, Damaged
+from inorder.errors import BadFrame, Damaged, Refused
 from inorder.guarantee import Guarantee, guarantee
-from inorder.limits import LOG_EVENTS_AT_ONCE, LOG_ROWS_AT_ONCE
+from inorder.limits import LOG_BYTES_AT_ONCE, LOG_EVENTS_AT_ONCE, LOG_ROWS_AT_ONCE
 from inorder.live.broker import Broker
 from inorder.live.node import Node
 from inorder.store.rows import LogRow, MailRow
 from inorder.wire import Decoder
 
-# Rows kept decoded: a window, for those who read it a little later.
-DECODED_ROWS_MAX = 2 * LOG_ROWS_AT_ONCE
+# Events and bytes of rows kept decoded: a window, for those who read it a little later.
+DECODED_EVENTS_MAX = 2 * LOG_EVENTS_AT_ONCE
+DECODED_BYTES_MAX = 2 * LOG_BYTES_AT_ONCE
+
+Window = tuple[list[LogRow], int]
+Messages = list[tuple[str, Any]]
 
 
 class Arrivals:
@@ -32,7 +40,10 @@ class Arrivals:
         # Somebody may have written something.
         self.expected = False
         self._last_id = 0
-        self._decoded: OrderedDict[int, Any] = OrderedDict()
+        self._joining: list[tuple[Node, str]] = []
+        self._decoded: OrderedDict[int, tuple[LogRow, Any]] = OrderedDict()
+        self._decoded_events = 0
+        self._decoded_bytes = 0
         self._guarantees: dict[str, tuple[Guarantee, Decoder]] = {}
 
     def wrote(self, last_id: int) -> None:
@@ -41,17 +52,44 @@ class Arrivals:
 
     def behind(self, nodes: Mapping[str, Node]) -> bool:
         """Whether there is more to read for somebody who has room."""
-        return self.expected or any(
-            node.joined and node.read_up_to < self._last_id and self._has_room(node)
-            for node in nodes.values()
+        return bool(self.expected or self._joining) or any(
+            self._may_read(node) for node in nodes.values()
         )
 
-    async def join(self, node: Node, topic: str) -> None:
-        """Read a topic from here on, or from where its past is wanted."""
-        _, behind = await self._broker.news([])
-        if topic in node.replay:
-            first = await self._broker.id_of(topic, node.replay[topic])
-            behind = behind if first is None else first - 1
+    def _may_read(self, node: Node) -> bool:
+        if not node.joined or node.read_up_to >= self._last_id:
+            return False
+        return node.owner is None or node.owner.has_room()
+
+    # Joining.
+
+    def join(self, node: Node, topic: str) -> None:
+        """Ask for a topic; `joins` says when it is read."""
+        self._joining.append((node, topic))
+
+    async def joins(self) -> list[tuple[Node, str]]:
+        """The topics that are read from now on: from here, or from where their past is wanted."""
+        if not self._joining:
+            return []
+        _, last_id = await self._broker.news([])
+        done: list[tuple[Node, str]] = []
+        self.expected = True
+        while self._joining:
+            node, topic = self._joining[0]
+            behind = last_id
+            if topic in node.replay:
+                try:
+                    first = await self._broker.id_of(topic, node.replay[topic])
+                except Refused:
+                    if done:
+                        return done  # the rest comes later
+                    raise
+                behind = behind if first is None else first - 1
+            self._begin(node, topic, behind)
+            done.append(self._joining.pop(0))
+        return done
+
+    def _begin(self, node: Node, topic: str, behind: int) -> None:
         if not node.joined:
             node.read_up_to = behind
         node.joined[topic] = behind
@@ -62,88 +100,113 @@ class Arrivals:
                     node.joined[other] = max(node.joined[other], node.read_up_to)
             node.read_up_to = behind
 
+    # Mail.
+
     async def mail(self, nodes: Mapping[str, Node]) -> list[MailRow]:
         """What has come for these machines. It is there until the turn that takes it is written."""
         if not self.expected:
             return []
         self.expected = False
-        found, last_id = await self._broker.news(list(nodes))
+        try:
+            found, last_id = await self._broker.news(list(nodes))
+        except BaseException:
+            self.expected = True
+            raise
         self._last_id = max(self._last_id, last_id)
         # There may be more than came at once.
         self.expected = self.expected or bool(found)
         return found
 
-    async def log(
-        self, nodes: Mapping[str, Node]
-    ) -> list[tuple[Node, list[tuple[str, Any]] | Damaged]]:
+    # The log.
+
+    async def log(self, nodes: Mapping[str, Node]) -> list[tuple[Node, Messages | Damaged]]:
         """For each machine the next messages of its topics, or why they cannot be read."""
-        found: list[tuple[Node, list[tuple[str, Any]] | Damaged]] = []
+        found: list[tuple[Node, Messages | Damaged]] = []
+        windows: dict[tuple[int, int, tuple[str, ...]], Window] = {}
         for node in list(nodes.values()):
-            if node.joined and node.read_up_to < self._last_id and self._has_room(node):
+            if self._may_read(node):
                 try:
-                    found.append((node, await self._window(node)))
+                    found.append((node, await self._next(node, windows)))
                 except Damaged as error:
                     found.append((node, error))
+                except Refused:
+                    if found:
+                        return found  # the others come later
+                    raise
         return found
 
-    async def _window(self, node: Node) -> list[tuple[str, Any]]:
+    async def _next(
+        self, node: Node, windows: dict[tuple[int, int, tuple[str, ...]], Window]
+    ) -> Messages:
         after = node.read_up_to
         up_to = min(self._last_id, after + LOG_ROWS_AT_ONCE)
-        rows = await self._broker.log(sorted(node.joined), after, up_to)
-        if sum(row.count for row in rows) > LOG_EVENTS_AT_ONCE:
-            rows, up_to = _first_events(rows, LOG_EVENTS_AT_ONCE)
-        node.read_up_to = up_to
-        messages: list[tuple[str, Any]] = []
+        key = (after, up_to, tuple(sorted(node.joined)))
+        if key not in windows:
+            rows, reached = await self._broker.log(key[2], after, up_to)
+            windows[key] = _first_events(rows, reached)
+        rows, up_to = windows[key]
+        if not node.replay:
+            rows = sorted(rows, key=_topic)  # keeps the order within a topic
+        messages: Messages = []
         for row in rows:
+            if row.topic not in self._guarantees:
+                await self._learn()
             if row.id > node.joined.get(row.topic, row.id):
-                messages += await self._messages(node, row)
+                messages += self._messages(node, row)
+        node.read_up_to = up_to
         return messages
 
-    async def _messages(self, node: Node, row: LogRow) -> list[tuple[str, Any]]:
+    def _messages(self, node: Node, row: LogRow) -> Messages:
         """The row as this machine wants it: as it is, or event by event without its stamps."""
-        ordered, decoder = await self._guarantee(row.topic)
-        message = self._decoded.get(row.id)
-        if message is None:
-            try:
-                message = decoder.decode(row.message)
-            except BadFrame as error:
-                raise Damaged(f"topic {row.topic}", f"offset {row.offset}: {error}") from None
-            self._decoded[row.id] = message
-            if len(self._decoded) > DECODED_ROWS_MAX:
-                self._decoded.popitem(last=False)
+        ordered, message = self._decode(row)
+        log = ordered.log
         start = node.replay.get(row.topic, 0)
         if node.owner is not None:
-            node.owner.received(row.offset, ordered.log.events(message))
+            node.owner.received(row.offset, log.events(message), len(row.message))
         if node.ordered.name == ordered.name and start <= row.offset:
-            return [(ordered.log.source(message), message)]
+            return [(log.source(message), message)]
         # Event by event: for those who need no stamps, or begin in the middle of a message.
         restamped = node.ordered.log.restamped
-        source = ordered.log.source(message)
+        source = log.source(message)
         return [
             (source, restamped(event, stamp))
-            for offset, (event, stamp) in enumerate(ordered.log.stamped(message), row.offset)
+            for offset, (event, stamp) in enumerate(log.stamped(message), row.offset)
             if offset >= start
         ]
 
-    async def _guarantee(self, topic: str) -> tuple[Guarantee, Decoder]:
-        if topic not in self._guarantees:
-            for row in await self._broker.topics():
-                ordered = guarantee(row.guarantee)
-                self._guarantees[row.topic] = (ordered, Decoder(ordered.log.messages))
-        return self._guarantees[topic]
+    def _decode(self, row: LogRow) -> tuple[Guarantee, Any]:
+        ordered, decoder = self._guarantees[row.topic]
+        if known := self._decoded.get(row.id):
+            return ordered, known[1]
+        try:
+            message = decoder.decode(row.message)
+        except BadFrame as error:
+            raise Damaged(f"topic {row.topic}", f"offset {row.offset}: {error}") from None
+        self._decoded[row.id] = (row, message)
+        self._decoded_events += row.count
+        self._decoded_bytes += len(row.message)
+        while self._decoded_events > DECODED_EVENTS_MAX or self._decoded_bytes > DECODED_BYTES_MAX:
+            _, (old, _) = self._decoded.popitem(last=False)
+            self._decoded_events -= old.count
+            self._decoded_bytes -= len(old.message)
+        return ordered, message
 
-    def _has_room(self, node: Node) -> bool:
-        return node.owner is None or node.owner.has_room()
+    async def _learn(self) -> None:
+        """There are topics we do not know."""
+        for row in await self._broker.topics():
+            ordered = guarantee(row.guarantee)
+            self._guarantees[row.topic] = (ordered, Decoder(ordered.log.messages))
 
 
-def _first_events(rows: list[LogRow], limit: int) -> tuple[list[LogRow], int]:
-    """The rows that were committed first, with so many events at most (but one row at least), and
-    the id of the last of them."""
+def _topic(row: LogRow) -> str:
+    return row.topic
+
+
+def _first_events(rows: list[LogRow], reached: int) -> Window:
+    """The first rows, with so many events at most (but one row at least), and their end."""
     events = 0
-    up_to = 0
-    for id, count in sorted((row.id, row.count) for row in rows):
-        events += count
-        if events > limit and up_to:
-            break
-        up_to = id
-    return [row for row in rows if row.id <= up_to], up_to
+    for place, row in enumerate(rows):
+        events += row.count
+        if events > LOG_EVENTS_AT_ONCE and place:
+            return rows[:place], rows[place - 1].id
+    return rows, reached

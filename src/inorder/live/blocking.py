@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
+from concurrent.futures import CancelledError
 from threading import Thread
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -84,13 +85,29 @@ class BlockingBus:
         if self._closed:
             call.close()
             raise Misuse("the bus is closed")
-        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+        waiting = asyncio.run_coroutine_threadsafe(call, self._loop)
+        try:
+            return waiting.result()
+        except CancelledError:
+            raise Misuse("the bus was closed meanwhile") from None
+        except BaseException:
+            waiting.cancel()  # interrupted: nobody will take the answer
+            raise
 
     def _stop(self) -> None:
         self._closed = True
+        asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _cancel_all() -> None:
+    """Wake the threads that still wait for something."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class BlockingSubscription:
@@ -114,12 +131,10 @@ class BlockingSubscription:
     def __iter__(self) -> Iterator[Delivered]:
         while True:
             try:
-                yield self._bus.wait_for(self._subscription.__anext__())
-            except (StopAsyncIteration, RuntimeError) as end:
-                # A coroutine cannot raise StopAsyncIteration through: it arrives wrapped.
-                if isinstance(end, RuntimeError) and "StopAsyncIteration" not in str(end):
-                    raise
+                event = self._bus.wait_for(self._subscription.__anext__())
+            except StopAsyncIteration:
                 return
+            yield event
 
     def next(self, deadline: float | None = None) -> Delivered:
         """The next event; TimeoutError when none comes within the deadline."""

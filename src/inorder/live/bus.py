@@ -9,21 +9,30 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from inorder import wire
 from inorder.compose import Filtering
 from inorder.content.door import topic_problem
 from inorder.content.predicate import Predicate
-from inorder.errors import InorderError, Misuse, Refused, Unsure
+from inorder.errors import InorderError, Misuse, Refused, TooLarge, Unsure
+from inorder.event import Scalar
 from inorder.guarantee import Guarantee, guarantee
+from inorder.limits import (
+    EVENT_BYTES_MAX,
+    PUBLISH_AT_ONCE,
+    PUBLISH_BYTES_AT_ONCE,
+    SUBSCRIBED_BYTES_MAX,
+)
 from inorder.live.brokers import broker_at
 from inorder.live.host import Host
-from inorder.live.keeper import Keeper
+from inorder.live.keeper import Keeper, service_names
 from inorder.live.node import Node
+from inorder.live.opening import Opening
 from inorder.live.publisher import Publisher
 from inorder.live.receipt import Receipt
 from inorder.live.replay import Replaying
@@ -33,9 +42,6 @@ from inorder.live.values import to_attributes
 from inorder.machine import Client
 from inorder.settings import convert
 from inorder.trace import Format
-
-# Publications of one call that are under way together.
-PUBLISH_AT_ONCE = 4096
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -82,8 +88,8 @@ class Bus:
         trace_format: Format,
         order: Mapping[str, Any],
     ) -> None:
-        if name is not None and not _NAME.fullmatch(name):
-            raise Misuse(f"{name!r} cannot be a name: up to 64 of A-Z a-z 0-9 _ . -")
+        if name is not None:
+            _check_name(name)
         if not 0 < deadline < 1e6:
             raise Misuse(f"a deadline of {deadline:g} s")
         self.name = name or f"bus-{uuid.uuid4().hex[:12]}"
@@ -96,6 +102,9 @@ class Bus:
         self._keeper = Keeper(self.host, self._fail)
         self._declared: dict[str, str] = {}
         self._subscriptions: dict[str, Subscription] = {}
+        # Names being claimed right now.
+        self._opening: set[str] = set()
+        self._leaving = False
         self._subscribed = 0
         self._calls = 0
         self._opened = False
@@ -119,38 +128,48 @@ class Bus:
         await self.close()
 
     async def open(self) -> None:
-        broker = self.host.broker
-        await broker.open(uuid.uuid4().hex, self.host.ring)
+        if self._opened or self.closing:
+            raise Misuse("a bus is opened once: connect anew")
+        self._opened = True
         try:
-            await self._claim(self.name)
+            await self.host.broker.open(uuid.uuid4().hex, self.host.ring)
+        except BaseException:
+            self.closing = True
+            raise
+        try:
             folder, format = self._trace_settings
             about = {"driver": "live", "order": {"guarantee": self._guarantee.name}}
+            await self._claim(self.name)
             self.trace = LiveTrace(folder, format, about)
             self._publisher = Publisher(
                 self.host, self.name, self._guarantee, self._options, self.trace
             )
-            self._opened = True
             self.host.start()
             self._keeper.start()
             await self._keeper.need(self._guarantee)
             await self._publisher.begin()
         except BaseException:
+            self.closing = True
             await self._end()
             raise
 
     async def close(self) -> None:
         """Wait for what is under way, then let go of everything."""
-        if not self._opened or self.closing:
+        if not self._opened or self.closing or self._leaving:
             return
-        until = self.host.now() + self.deadline
-        while self._error is None and self._publisher.waiting and self.host.now() < until:
-            await asyncio.sleep(0.005)
-        for subscription in list(self._subscriptions.values()):
-            await subscription.close()
-        self.closing = True
-        self._publisher.close()
-        await self._end()
-        self.trace.close()
+        self._leaving = True
+        try:
+            until = self.host.now() + self.deadline
+            while self._error is None and self._publisher.waiting and self.host.now() < until:
+                await asyncio.sleep(0.005)
+            # All at once: none of them may take longer than the deadline.
+            open_ = list(self._subscriptions.values())
+            await asyncio.gather(*(each.close() for each in open_), return_exceptions=True)
+        finally:
+            self.closing = True
+            self._publisher.close()
+            await self._end()
+            self.trace.close()
 
     async def _end(self) -> None:
         await self._keeper.stop()
@@ -169,6 +188,7 @@ class Bus:
         """Nothing works any more: whoever waits is told."""
         if self._error is None:
             self._error = error
+            self.host.halt(error)
             self._publisher.broken(error)
             for subscription in list(self._subscriptions.values()):
                 subscription.broken(error)
@@ -181,9 +201,9 @@ class Bus:
         Raises `Refused` when it did not happen and will not, `Unsure` when nobody answered within
         the deadline.
         """
-        attributes = to_attributes(value)
-        until = self.host.now() + (deadline or self.deadline)
-        await self._prepare(topic)
+        attributes, _ = _sized(value)
+        until = self.host.now() + (self.deadline if deadline is None else deadline)
+        await self._prepare(topic, until)
         done: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
 
         def answered(receipt: Receipt) -> None:
@@ -207,13 +227,20 @@ class Bus:
     ) -> list[Receipt]:
         """Publish values in this order, many under way at a time; a receipt for each, whatever its
         outcome. The deadline is for each of them."""
-        attributes = [to_attributes(value) for value in values]
-        await self._prepare(topic)
+        sized = [_sized(value) for value in values]
+        patience = self.deadline if deadline is None else deadline
         receipts: list[Receipt] = []
-        for start in range(0, len(attributes), PUBLISH_AT_ONCE):
-            some = attributes[start : start + PUBLISH_AT_ONCE]
-            until = self.host.now() + (deadline or self.deadline)
+        for some in _chunks(sized):
+            until = self.host.now() + patience
+            try:
+                await self._prepare(topic, until)
+            except (Refused, Unsure) as error:
+                # The earlier ones have their receipts; these were not even tried.
+                receipts += [Receipt("", topic, "refused", str(error)) for _ in some]
+                continue
             receipts += await self._publish_some(topic, some, until)
+        if not sized:
+            self._check_open()
         return receipts
 
     async def _publish_some(
@@ -230,12 +257,11 @@ class Bus:
         def failed(error: Exception) -> None:
             answered(Receipt("", topic, "refused", str(error)))
 
-        await self._publisher.ready()
         self._publisher.hand_over(topic, values, until, answered, failed)
         await complete
         return sorted(receipts, key=_place)
 
-    async def _prepare(self, topic: str) -> None:
+    async def _prepare(self, topic: str, until: float) -> None:
         self._check_open()
         if topic not in self._declared:
             if problem := topic_problem(topic):
@@ -245,7 +271,8 @@ class Bus:
         if self._declared[topic] != self._guarantee.name:
             has, ours = self._declared[topic], self._guarantee.name
             raise Misuse(f"topic {topic!r} is published with guarantee {has!r}, not {ours!r}")
-        await asyncio.wait_for(self._publisher.ready(), self.deadline)
+        await self._publisher.ready(until)
+        self._check_open()
 
     # Subscribing.
 
@@ -275,6 +302,8 @@ class Bus:
         for topic in topics:
             if problem := topic_problem(topic):
                 raise Misuse(problem)
+        if (size := sum(len(topic.encode()) for topic in topics)) > SUBSCRIBED_BYTES_MAX:
+            raise TooLarge("names of topics, in bytes,", size, SUBSCRIBED_BYTES_MAX)
         bound = {**(parameters or {}), **values}
         if where is None and bound:
             raise Misuse(f"parameters without a where: {', '.join(sorted(bound))}")
@@ -295,9 +324,31 @@ class Bus:
         starts = await self._starts(opening.topics, opening.replay)
         self._subscribed += 1
         name = opening.name or f"{self.name}.s{self._subscribed}"
-        if not _NAME.fullmatch(name) or name in self.host.nodes:
-            raise Misuse(f"{name!r} cannot be the name of a subscription here")
-        await self._claim(name)
+        if opening.name is not None:
+            _check_name(name)
+        if name in self.host.nodes or name in self._opening:
+            raise Misuse(f"{name!r} is connected already")
+        self._opening.add(name)
+        try:
+            await self._claim(name)
+            try:
+                subscription = await self._build(name, opening, ordered, options, starts)
+            except BaseException:
+                await self._release(name)
+                raise
+            await subscription.open()
+        finally:
+            self._opening.discard(name)
+        return subscription
+
+    async def _build(
+        self,
+        name: str,
+        opening: Opening,
+        ordered: Guarantee,
+        options: Any,
+        starts: dict[str, int] | None,
+    ) -> Subscription:
         client: Client
         if starts is None:
             client = ordered.client(name, (), options)
@@ -313,7 +364,6 @@ class Bus:
         )  # fmt: skip
         node.owner = subscription
         self._subscriptions[name] = subscription
-        await subscription.open()
         return subscription
 
     async def _check_topics(self, ordered: Guarantee, topics: Iterable[str]) -> None:
@@ -359,11 +409,15 @@ class Bus:
 
     async def gone(self, subscription: Subscription) -> None:
         """A subscription has ended."""
-        self._subscriptions.pop(subscription.name, None)
-        token = self.host.owned.pop(subscription.name, None)
+        if self._subscriptions.get(subscription.name) is subscription:
+            del self._subscriptions[subscription.name]
+            await self._release(subscription.name)
+
+    async def _release(self, name: str) -> None:
+        token = self.host.owned.pop(name, None)
         if token is not None and self._error is None:
             with suppress(InorderError):  # the claim ends with this process
-                await self.host.broker.release({subscription.name: token})
+                await self.host.broker.release({name: token})
 
     # For subscriptions.
 
@@ -378,50 +432,35 @@ class Bus:
             raise Misuse("the bus is not open: use `async with inorder.connect(...) as bus`")
 
 
-class Opening:
-    """What `subscribe` was asked for; entering it subscribes, leaving it unsubscribes."""
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or name in service_names():
+        raise Misuse(f"{name!r} cannot be a name: up to 64 of A-Z a-z 0-9 _ . -")
 
-    def __init__(
-        self,
-        bus: Bus,
-        topics: tuple[str, ...],
-        where: str | None,
-        parameters: Mapping[str, Any],
-        guarantee: str | None,
-        order: Mapping[str, Any] | None,
-        replay: str | int | Mapping[str, int] | None,
-        name: str | None,
-        type: type | None,
-        idle: float | None,
-    ) -> None:
-        self.topics = tuple(sorted({*topics}))
-        self.where = where
-        self.parameters = parameters
-        self.guarantee = guarantee
-        self.order = order
-        self.replay = replay
-        self.name = name
-        self.type = type
-        self.idle = idle
-        self._bus = bus
-        self._open: Subscription | None = None
 
-    async def __aenter__(self) -> Subscription:
-        self._open = await self._bus.subscribed(self)
-        return self._open
+def _sized(value: Any) -> tuple[dict[str, Scalar], int]:
+    """A value as attributes, and how many bytes these take."""
+    attributes = to_attributes(value)
+    try:
+        size = wire.size(attributes)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Misuse(f"a value cannot be published: {error}") from None
+    if size > EVENT_BYTES_MAX:
+        raise TooLarge("event, in bytes,", size, EVENT_BYTES_MAX)
+    return attributes, size
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._open is not None:
-            await self._open.close()
 
-    def __await__(self) -> Generator[Any, None, Subscription]:
-        """`events = await bus.subscribe(...)`, for those who close it themselves."""
-        return self._bus.subscribed(self).__await__()
+def _chunks(sized: Iterable[tuple[dict[str, Scalar], int]]) -> Iterator[list[dict[str, Scalar]]]:
+    """What is handed over together: so many events and bytes at most."""
+    some: list[dict[str, Scalar]] = []
+    room = PUBLISH_BYTES_AT_ONCE
+    for attributes, size in sized:
+        if some and (len(some) >= PUBLISH_AT_ONCE or size > room):
+            yield some
+            some, room = [], PUBLISH_BYTES_AT_ONCE
+        some.append(attributes)
+        room -= size
+    if some:
+        yield some
 
 
 def _place(receipt: Receipt) -> int:

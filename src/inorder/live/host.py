@@ -9,6 +9,8 @@ Rule 2: a turn that was refused never happened. Machines that wanted something w
 Rule 3: a machine that belongs to another process meanwhile is dropped with its part of the turn,
         and the rest of the turn is written.
 Rule 4: when nobody can know what was written, the host stops.
+Rule 5: whoever asked is told: an input that no machine took, because it ended or the host did,
+        is refused.
 
 Messages between machines of one process do not touch the broker. That changes nothing: they are
 lost together with the machines they were meant for.
@@ -39,12 +41,23 @@ from inorder.effect import (
     Send,
     SetTimer,
 )
-from inorder.errors import Damaged, InorderError, PeerFault, Refused, Replaced, Unsure
+from inorder.errors import (
+    Damaged,
+    InorderError,
+    Misuse,
+    PeerFault,
+    Refused,
+    Replaced,
+    Unsure,
+)
 from inorder.live.arrivals import Arrivals
 from inorder.live.broker import Broker
 from inorder.live.node import Node
 from inorder.machine import Client
 from inorder.store.rows import Append, Mail, Record, Turn
+
+# Before the broker is asked again that could not be read.
+READ_AGAIN_S = 0.1
 
 Input = tuple[Node, Callable[[float], list[Effect]], Callable[[Exception], None] | None]
 
@@ -52,6 +65,7 @@ Input = tuple[Node, Callable[[float], list[Effect]], Callable[[Exception], None]
 class Part(Struct):
     """What one machine wants of a turn: to be written, and to be done when it is."""
 
+    node: Node
     appends: list[Append] = []
     mails: list[Mail] = []
     records: list[Record] = []
@@ -80,12 +94,15 @@ class Host:
         self.owned: dict[str, int] = {}
         # What machines noted, and what peers sent that was refused.
         self.marks: dict[str, int] = {}
+        # The last reason why the broker could not be read, for people.
+        self.trouble = ""
         self.turn = 1
         self._failed = failed
         self._inputs: deque[Input] = deque()
         self._parts: dict[str, Part] = {}
         self._arrivals = Arrivals(broker)
         self._wake = asyncio.Event()
+        self._halted: Exception | None = None
         self._task: asyncio.Task[None] | None = None
 
     # Coming and going.
@@ -94,12 +111,22 @@ class Host:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
+        self.halt(Refused("the bus was closed"))
         if self._task is not None:
-            self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         for node in self.nodes.values():
             node.stop()
         self.nodes.clear()
+
+    def halt(self, error: Exception) -> None:
+        """Serve nobody any more; whoever waits to be served is told."""
+        if self._task is not None:
+            self._task.cancel()
+        self._halted = error
+        inputs, self._inputs = self._inputs, deque()
+        for node, _, failed in inputs:
+            if failed is not None:
+                failed(Refused(f"{node.name} was not asked: {error}"))
 
     def add(self, node: Node) -> None:
         assert node.name not in self.nodes, node.name
@@ -118,6 +145,10 @@ class Host:
         failed: Callable[[Exception], None] | None = None,
     ) -> None:
         """Give a machine an input in the next turn; `failed` hears if it would not have it."""
+        if self._halted is not None:
+            if failed is not None:
+                failed(Refused(f"{node.name} was not asked: {self._halted}"))
+            return
         self._inputs.append((node, call, failed))
         self._wake.set()
 
@@ -134,13 +165,20 @@ class Host:
                 await self._wake.wait()
                 self._wake.clear()
                 await self._take_turn()
+                await asyncio.sleep(0)  # applications want their turns, too
         except asyncio.CancelledError:
             raise
         except Exception as error:
             self._failed(error)
 
     async def _take_turn(self) -> None:
-        await self._receive()
+        try:
+            await self._receive()
+        except Refused as error:
+            # Of the moment: what was not read is still there.
+            self._note("reading refused")
+            asyncio.get_running_loop().call_later(READ_AGAIN_S, self.ring)
+            self.trouble = str(error)
         self._handle()
         if self._parts:
             await self._write()
@@ -148,17 +186,19 @@ class Host:
             self._wake.set()
 
     async def _receive(self) -> None:
-        """Mail and log rows become inputs."""
+        """Joins, mail and log rows become inputs."""
+        for member, topic in await self._arrivals.joins():
+            self._inputs.append((member, _joined(member, topic), None))
         for mail in await self._arrivals.mail(self.nodes):
             if node := self.nodes.get(mail.target):
                 self._part(node).taken.append(mail.id)
                 self._inputs.append((node, _receiving(node, mail.source, mail.message), None))
-        for node, arrivals in await self._arrivals.log(self.nodes):
+        for member, arrivals in await self._arrivals.log(self.nodes):
             if isinstance(arrivals, Damaged):
-                self._break(node, arrivals)
+                self._break(member, arrivals)
                 continue
             for source, message in arrivals:
-                self._inputs.append((node, _receiving(node, source, message), None))
+                self._inputs.append((member, _receiving(member, source, message), None))
 
     def _handle(self) -> None:
         """Give the machines their inputs, and sort what they ask for."""
@@ -166,7 +206,9 @@ class Host:
         while inputs:
             node, call, failed = inputs.popleft()
             if self.nodes.get(node.name) is not node:
-                continue  # gone meanwhile
+                if failed is not None:
+                    failed(Refused(f"{node.name} was not asked: it has ended meanwhile"))
+                continue
             try:
                 effects = call(self.now())
             except PeerFault as error:
@@ -200,7 +242,7 @@ class Host:
     def _part(self, node: Node) -> Part:
         part = self._parts.get(node.name)
         if part is None:
-            part = self._parts[node.name] = Part()
+            part = self._parts[node.name] = Part(node)
         return part
 
     def _persist(self, node: Node, effect: Persist) -> None:
@@ -224,7 +266,7 @@ class Host:
 
     async def _write(self) -> None:
         parts, self._parts = self._parts, {}
-        turn = Turn(owned=dict(self.owned))
+        turn = Turn(owned={name: self.owned[name] for name in parts})
         for part in parts.values():
             turn.appends += part.appends
             turn.mails += part.mails
@@ -239,22 +281,26 @@ class Host:
         except Refused as error:
             self._refused(error, parts)
             return
+        except (Damaged, Misuse) as error:
+            self._refused(Refused(str(error)), parts)
+            raise
         self.turn += 1
         for name, part in parts.items():
-            node = self.nodes.get(name)
-            for effect in part.after if node else ():
-                assert node is not None
-                self._act(node, effect)
+            if self.nodes.get(name) is part.node:
+                for effect in part.after:
+                    self._act(part.node, effect)
 
     def _replaced(self, error: Replaced, parts: dict[str, Part]) -> None:
         """Another process owns a machine of ours now: the rest of the turn still counts."""
         node = self.nodes.get(error.node)
         self.owned.pop(error.node, None)
         parts.pop(error.node, None)
-        if node is None or node.owner is not None:
-            raise Unsure(str(error))
-        self._drop_service(node)
-        self._parts = {**parts, **self._parts}
+        if node is not None:
+            if node.owner is not None:
+                raise Unsure(str(error))
+            self._drop_service(node)
+        rest = {name: part for name, part in parts.items() if self.nodes.get(name) is part.node}
+        self._parts = {**rest, **self._parts}
 
     def _refused(self, error: Refused, parts: dict[str, Part]) -> None:
         """Nothing of the turn happened. Who wanted something written is told or built again; for
@@ -294,7 +340,8 @@ class Host:
         elif isinstance(effect, CancelTimer):
             node.cancel_timer(effect.name)
         elif isinstance(effect, Join):
-            self._join(node, effect.topic)
+            self._arrivals.join(node, effect.topic)
+            self._wake.set()
         elif isinstance(effect, Leave):
             node.joined.pop(effect.topic, None)
         elif isinstance(effect, Note):
@@ -312,25 +359,13 @@ class Host:
         node.timers.pop(timer, None)
         self.ask(node, lambda now: node.machine.fire(timer, now))
 
-    def _join(self, node: Node, topic: str) -> None:
-        """From here on the topic's log is read; what it holds already was before our time, unless
-        it was asked for."""
-        task = asyncio.ensure_future(self._arrivals.join(node, topic))
-
-        def joined(done: asyncio.Future[None]) -> None:
-            if done.cancelled():
-                return
-            if error := done.exception():
-                self._failed(error if isinstance(error, Exception) else RuntimeError(str(error)))
-                return
-            client: Client | Filtering = node.machine  # type: ignore[assignment]
-            self.ask(node, lambda now: client.joined(topic, now))
-            self.ring()
-
-        task.add_done_callback(joined)
-
     def _note(self, mark: str) -> None:
         self.marks[mark] = self.marks.get(mark, 0) + 1
+
+
+def _joined(node: Node, topic: str) -> Callable[[float], list[Effect]]:
+    client: Client | Filtering = node.machine  # type: ignore[assignment]
+    return lambda now: client.joined(topic, now)
 
 
 def _receiving(node: Node, source: str, message: Any) -> Callable[[float], list[Effect]]:

@@ -4,6 +4,7 @@ Rule 1: whoever finds a service without a living owner takes it over: claim, rea
         on. The claim's token fences the former owner (store/file.py).
 Rule 2: an owner says in time that it lives. One that could not is replaced, and learns it at its
         next write at the latest.
+Rule 3: the owner of a service also sees to the mail of those who will not come for it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 from collections.abc import Callable
 
 from inorder.errors import Refused, Unsure
-from inorder.guarantee import Guarantee
+from inorder.guarantee import GUARANTEES, Guarantee
 from inorder.limits import OWNER_SILENT_S_MAX
 from inorder.live.host import Host
 from inorder.live.node import Node
@@ -52,11 +53,14 @@ class Keeper:
             while True:
                 await asyncio.sleep(LOOK_S)
                 since_renewed += LOOK_S
-                if since_renewed >= RENEW_S:
-                    since_renewed = 0.0
-                    await self._renew()
-                for ordered in list(self._guarantees.values()):
-                    await self._look(ordered)
+                try:
+                    if since_renewed >= RENEW_S:
+                        since_renewed = 0.0
+                        await self._renew()
+                    for ordered in list(self._guarantees.values()):
+                        await self._look(ordered)
+                except Refused:
+                    continue  # no room on the disk, say: later
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -72,11 +76,12 @@ class Keeper:
         broker = self._host.broker
         try:
             token = await broker.claim(name)
+            records = [] if token is None else await broker.records(name)
         except Refused:
-            return  # no room on the disk, say: later
-        if token is None:
             return
-        for record in await broker.records(name):
+        if token is None or name in self._host.nodes:
+            return
+        for record in records:
             assert isinstance(machine, Durable)
             machine.replay(record)
         node = Node(name, machine, ordered, None)
@@ -86,14 +91,24 @@ class Keeper:
             self._host.ask(node, machine.resume)
 
     async def _renew(self) -> None:
-        try:
-            lost = await self._host.broker.renew(dict(self._host.owned))
-        except Refused:
-            return
-        for name in lost:
+        owned = dict(self._host.owned)
+        for name in await self._host.broker.renew(owned):
+            if self._host.owned.get(name) != owned[name]:
+                continue  # given up, or claimed anew, meanwhile
             node = self._host.nodes.get(name)
-            self._host.owned.pop(name, None)
+            del self._host.owned[name]
             if node is not None and node.owner is None:
                 self._host.remove(name)
-            elif node is not None:
+            else:
                 raise Unsure(f"{name}: another process has taken over")
+        if any(node.owner is None for node in self._host.nodes.values()):
+            await self._host.broker.drop_mail(sorted(service_names()))
+
+
+def service_names() -> set[str]:
+    """The names of all services there may be: nobody else can have them."""
+    return {
+        name
+        for ordered in GUARANTEES.values()
+        for name in ordered.services((), ordered.log.options(ordered.options()))
+    }

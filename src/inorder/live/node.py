@@ -20,9 +20,9 @@ class Owner(Protocol):
 
     def answered(self, answer: Answer) -> None: ...
 
-    def received(self, offset: int, events: Sequence[Event]) -> None:
-        """The network handed over events of a topic, the first at this offset; each may be
-        delivered now, later or never."""
+    def received(self, offset: int, events: Sequence[Event], size: int) -> None:
+        """The network handed over events of a topic, the first at this offset, in so many bytes;
+        each may be delivered now, later or never."""
 
     def has_room(self) -> bool:
         """Whether more may be received now."""

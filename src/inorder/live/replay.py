@@ -24,6 +24,7 @@ class Replaying:
         self._reader = reader
         self._joining: dict[str, list[str]] = {}
         self.topics_held: list[str] = []
+        self._left: list[str] = []
 
     def publish(self, topic: str, value: dict[str, Scalar], now: float) -> list[Effect]:
         raise Misuse("a replaying subscription publishes nothing")
@@ -48,7 +49,10 @@ class Replaying:
         if not dropped:
             raise Misuse("unsubscribe names no topic that is held")
         self.topics_held = [topic for topic in self.topics_held if topic not in dropped]
-        return [*[Leave(topic) for topic in dropped], Answer(call, "done")]
+        self._left += dropped
+        # What is held may wait for events of what was left: it is read to the end, and not shown.
+        leaving = [] if self.topics_held or self._joining else self._left
+        return [*[Leave(topic) for topic in leaving], Answer(call, "done")]
 
     def receive(self, source: str, message: Any, now: float) -> list[Effect]:
         return self._held(self._reader.receive(source, message, now))

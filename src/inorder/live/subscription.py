@@ -3,6 +3,8 @@
 Rule 1: each subscription is a machine of its own: its order, its filter, its place in the log.
 Rule 2: an event of a topic that was left is not handed over, even if it waited here already.
 Rule 3: when the application falls behind, the machine stops reading. The log keeps the rest.
+Rule 4: an event has its position from when the machine delivers it, so that a change of filter can
+        say where it cuts. What is dropped by rule 2 leaves a hole.
 """
 
 from __future__ import annotations
@@ -18,14 +20,19 @@ from inorder.compose import Filtering
 from inorder.effect import Answer, Deliver, Effect
 from inorder.errors import InorderError, Misuse, Refused, Unsure
 from inorder.event import Event
-from inorder.limits import ARRIVALS_REMEMBERED_MAX, UNREAD_EVENTS_MAX
+from inorder.limits import ARRIVALS_REMEMBERED_MAX, UNREAD_BYTES_MAX, UNREAD_EVENTS_MAX
 from inorder.live.node import Node
+from inorder.live.publisher import remember
 from inorder.live.receipt import Change, Delivered
 from inorder.live.values import from_attributes
 from inorder.machine import Durable
 
 if TYPE_CHECKING:
     from inorder.live.bus import Bus
+
+
+# Where an event is in its topic's log, when it came, and about how large it is.
+Arrival = tuple[int, float, int]
 
 
 class Subscription:
@@ -54,9 +61,10 @@ class Subscription:
         self._parameters = dict(parameters)
         self._kind = kind
         self._idle_s = idle_s
-        self._unread: deque[Deliver] = deque()
+        self._unread: deque[tuple[Deliver, Arrival]] = deque()
+        self._unread_bytes = 0
         self._came = asyncio.Event()
-        self._arrived: OrderedDict[tuple[str, int], tuple[int, float]] = OrderedDict()
+        self._arrived: OrderedDict[tuple[str, int], Arrival] = OrderedDict()
         self._calls: dict[str, asyncio.Future[None]] = {}
         self._position = 0
         self._error: Exception | None = None
@@ -79,14 +87,14 @@ class Subscription:
     async def open(self) -> None:
         """Begin; from now on every event published on the topics is due."""
         host = self._bus.host
-        records = await host.broker.records(self.name)
-        host.add(self._node)
         machine = self._machine
-        if isinstance(machine, Durable):
-            for record in records:
-                machine.replay(record)
-            host.ask(self._node, machine.resume)
         try:
+            records = await host.broker.records(self.name)
+            if isinstance(machine, Durable):
+                remember(self.name, machine, records)
+            host.add(self._node)
+            if isinstance(machine, Durable):
+                host.ask(self._node, machine.resume)
             await self._call(
                 "subscribe",
                 lambda call, now: machine.subscribe(
@@ -94,6 +102,7 @@ class Subscription:
                 ),
             )
         except BaseException:
+            self._error = self._error or Refused(f"{self.name} could not be opened")
             await self.close()
             raise
         self._traced("subscribe", self._topics, self._parameters, host.now(), self._position)
@@ -105,13 +114,16 @@ class Subscription:
         self._closed = True
         host = self._bus.host
         held = self._topics
-        if self.name in host.nodes and held and self._error is None and not self._bus.closing:
-            self._traced("unsubscribe", held, {}, host.now(), self._position)
-            with suppress(InorderError):  # who keeps us registered only stamps a little more
-                await self._call("unsubscribe", lambda call, now: self._leave(call, held, now))
-        host.remove(self.name)
-        await self._bus.gone(self)
-        self._came.set()
+        try:
+            if self.name in host.nodes and held and self._error is None and not self._bus.closing:
+                self._traced("unsubscribe", held, {}, host.now(), self._position)
+                with suppress(InorderError):  # who keeps us registered only stamps a little more
+                    await self._call("unsubscribe", lambda call, now: self._leave(call, held, now))
+        finally:
+            if host.nodes.get(self.name) is self._node:
+                host.remove(self.name)
+            self._came.set()
+            await self._bus.gone(self)
 
     def _leave(self, call: str, topics: Sequence[str], now: float) -> list[Effect]:
         return self._machine.unsubscribe(call, topics, now)
@@ -122,39 +134,66 @@ class Subscription:
         return self
 
     async def __anext__(self) -> Delivered:
-        try:
-            return await self.next(self._idle_s)
-        except TimeoutError:
-            raise StopAsyncIteration from None
+        if await self._wait(self._idle_s):
+            return self._take()
+        raise StopAsyncIteration
 
     async def next(self, deadline: float | None = None) -> Delivered:
         """The next event; TimeoutError when none comes within the deadline (seconds)."""
+        if await self._wait(deadline):
+            return self._take()
+        if self._closed:
+            raise Misuse(f"{self.name} is closed")
+        raise TimeoutError(f"{self.name}: nothing came in {deadline:g} s")
+
+    async def _wait(self, deadline: float | None) -> bool:
+        """Wait for an event to take; False if none has come by then, or none will."""
+        now = self._bus.host.now
+        until = None if deadline is None else now() + deadline
+        self._skip()
         while not self._unread:
-            if self._error is not None:
+            if self._error is not None and not self._closed:
                 raise self._error
             if self._closed:
-                raise StopAsyncIteration
+                return False
             self._came.clear()
-            if deadline is None:
+            if until is None:
                 await self._came.wait()
             else:
-                await asyncio.wait_for(self._came.wait(), deadline)
-        return self._take()
+                try:
+                    await asyncio.wait_for(self._came.wait(), until - now())
+                except TimeoutError:
+                    # A last look, also for those who do not want to wait at all.
+                    self._skip()
+                    return bool(self._unread)
+            self._skip()
+        return True
+
+    def _skip(self) -> None:
+        """Pass over what is of a topic that was left meanwhile."""
+        while self._unread and self._unread[0][0].event.topic not in self._topics:
+            self._position += 1
+            self._pop()
+
+    def _pop(self) -> tuple[Deliver, Arrival]:
+        had_room = self.has_room()
+        popped = self._unread.popleft()
+        self._unread_bytes -= popped[1][2]
+        if not had_room and self.has_room():
+            self._bus.host.ring()
+        return popped
 
     def _take(self) -> Delivered:
-        delivery = self._unread.popleft()
-        if len(self._unread) == UNREAD_EVENTS_MAX // 2:
-            self._bus.host.ring()
+        delivery, (offset, received_at, _) = self._pop()
         event = delivery.event
         self._position += 1
-        now = self._bus.host.now()
-        offset, received_at = self._arrived.pop((event.publisher, event.seq), (-1, now))
-        delivered = Delivered(
+        self._bus.trace.delivered(
+            self.name, self._position, delivery, received_at, self._bus.host.now()
+        )
+        return Delivered(
             event.topic, from_attributes(event.value, self._kind), delivery.in_order,
             self._position, offset, event.publisher, event.seq, event.published_at,
         )  # fmt: skip
-        self._bus.trace.delivered(self.name, delivered, received_at, now)
-        return delivered
 
     # Changing.
 
@@ -181,9 +220,7 @@ class Subscription:
 
         after = await self._change("replace", change)
         self._where, self._parameters = where, dict(values)
-        host = self._bus.host
-        self._traced("unsubscribe", self._topics, {}, host.now(), after)
-        self._traced("subscribe", self._topics, values, host.now(), after)
+        self._traced("subscribe", self._topics, values, self._bus.host.now(), after)
         return Change(after + 1)
 
     async def unsubscribe(self, *topics: str) -> None:
@@ -192,7 +229,6 @@ class Subscription:
         if not dropped:
             raise Misuse("unsubscribe names no topic that is held")
         self._topics = [topic for topic in self._topics if topic not in dropped]
-        self._unread = deque(d for d in self._unread if d.event.topic not in dropped)
         self._traced("unsubscribe", dropped, {}, self._bus.host.now(), self._position)
         await self._call("unsubscribe", lambda call, now: self._leave(call, dropped, now))
 
@@ -238,8 +274,12 @@ class Subscription:
     # What the host tells.
 
     def delivered(self, delivery: Deliver) -> None:
-        if delivery.event.topic in self._topics:
-            self._unread.append(delivery)
+        event = delivery.event
+        if event.topic in self._topics:
+            arrival = self._arrived.pop((event.publisher, event.seq), None)
+            arrival = arrival or (-1, self._bus.host.now(), 0)
+            self._unread.append((delivery, arrival))
+            self._unread_bytes += arrival[2]
             self._came.set()
 
     def answered(self, answer: Answer) -> None:
@@ -254,19 +294,23 @@ class Subscription:
         else:
             done.set_result(None)
 
-    def received(self, offset: int, events: Sequence[Event]) -> None:
+    def received(self, offset: int, events: Sequence[Event], size: int) -> None:
         now = self._bus.host.now()
         arrived = self._arrived
+        each = size // max(1, len(events))
         for place, event in enumerate(events, offset):
-            arrived[event.publisher, event.seq] = (place, now)
+            arrived[event.publisher, event.seq] = (place, now, each)
         while len(arrived) > ARRIVALS_REMEMBERED_MAX:
             arrived.popitem(last=False)
 
     def has_room(self) -> bool:
-        return len(self._unread) <= UNREAD_EVENTS_MAX // 2
+        return (
+            len(self._unread) <= UNREAD_EVENTS_MAX // 2
+            and self._unread_bytes <= UNREAD_BYTES_MAX // 2
+        )
 
     def broken(self, error: Exception) -> None:
-        self._error = error
+        self._error = self._error or error
         for done in self._calls.values():
             if not done.done():
                 done.set_exception(error)

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from inorder.effect import Deliver
 from inorder.event import Event
-from inorder.live.receipt import Delivered
 from inorder.trace import DeliveryRow, EventRow, Format, SubscriptionRow, TraceWriter
 
 
@@ -33,12 +33,18 @@ class LiveTrace:
         self._writer.write("events", row)
 
     def delivered(
-        self, subscriber: str, event: Delivered, received_at: float, delivered_at: float
+        self,
+        subscriber: str,
+        position: int,
+        delivery: Deliver,
+        received_at: float,
+        delivered_at: float,
     ) -> None:
         if self._writer is not None:
+            event = delivery.event
             row = DeliveryRow(
-                subscriber, event.position, event.id, event.topic, event.publisher, event.seq,
-                event.published_at, received_at, delivered_at, event.in_order,
+                subscriber, position, event.id, event.topic, event.publisher, event.seq,
+                event.published_at, received_at, delivered_at, delivery.in_order,
             )  # fmt: skip
             self._writer.write("deliveries", row)
 

@@ -39,6 +39,9 @@ def boundary(path: str) -> Iterator[None]:
 def translate(path: str, error: Exception) -> InorderError:
     """Our error for one of Spark's."""
     text = f"{type(error).__name__}: {error}"
+    # Our own Python on the other side of the JVM has said it best.
+    if ours := re.findall(r"^\s*(?:\S+: )?inorder\.errors\.\w+: (.+)$", text, re.MULTILINE):
+        return Misuse(ours[-1].strip())
     kind = next((kind for pattern, kind in _TOLD if re.search(pattern, text)), "")
     if kind == "memory":
         return Misuse(f"Spark ran out of memory on {path}: raise spark.driver.memory")

@@ -181,9 +181,9 @@ def _fitter(late: float, phases: int | None) -> Callable[[Any, Any], Any]:
 
         from inorder.pipeline.fit_pair import arrow_schema, fit_pair
 
-        columns = (table.column(name).to_numpy() for name in ("published_at", "delay"))
+        departed, delays = (table.column(name).to_numpy() for name in ("published_at", "delay"))
         names = dict(zip(PAIR, (part.as_py() for part in key), strict=True))
-        row = {**names, **fit_pair(*columns, late, phases)}
+        row = {**names, **fit_pair(departed, delays, late, phases)}
         return pa.Table.from_pylist([row], schema=arrow_schema())
 
     return fit_group

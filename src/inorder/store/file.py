@@ -6,7 +6,9 @@ Rule 2: whoever writes for a machine shows its token inside the transaction; who
         gets `Replaced`, and nothing is written.
 Rule 3: `write` either happened, or raised `Refused` (nothing was written, and nothing will be), or
         raised `Unsure` (the disk failed at the commit itself).
-Rule 4: a blob whose checksum is wrong is never handed out: `Damaged`.
+Rule 4: a blob whose checksum is wrong is never handed out: `Damaged`, or an empty message where
+        mail is concerned, which its sender will repeat.
+Rule 5: only errors of ours leave. A file that is not ours is not touched.
 """
 
 from __future__ import annotations
@@ -20,15 +22,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from zlib import crc32
 
-from inorder.errors import Damaged, Misuse, Refused, Replaced, Unsure
-from inorder.limits import OWNER_SILENT_S_MAX
+from inorder.errors import Damaged, Misuse, Refused, Replaced, TooLarge, Unsure
+from inorder.limits import (
+    LOG_BYTES_AT_ONCE,
+    MAIL_AT_ONCE,
+    MAIL_BYTES_AT_ONCE,
+    OWNER_SILENT_S_MAX,
+    TOPICS_PER_BROKER_MAX,
+)
 from inorder.store.rows import Append, LogRow, MailRow, TopicRow, Turn
 from inorder.store.schema import FORMAT, TABLES
 
 # SQLite's primary result codes (the low byte of an extended one).
-_BUSY, _LOCKED, _READONLY, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = (
-    5, 6, 8, 10, 11, 13, 14, 26,
-)  # fmt: skip
+_BUSY, _LOCKED, _FULL, _PROTOCOL = 5, 6, 13, 15
+# No memory, read-only, interrupted, disk error, full, cannot open: of the moment, or of the place.
+_PASSING = (7, 8, 9, 10, 13, 14)
+
+# Between two tries to make a new file one of ours while others do the same.
+_TRY_AGAIN_S = 0.01
 
 # The rows of a topic that hold its events from one offset on, up to before another.
 _SLICE = (
@@ -56,31 +67,46 @@ class File:
             raise Misuse(f"{self.path}: there is no such file")
         if not self.path.parent.is_dir():
             raise Misuse(f"{self.path}: there is no folder {self.path.parent}")
-        with _translated(self.path):
+        with _translated(self.path, opening=True):
             self._db = sqlite3.connect(
                 self.path, timeout=busy_s, isolation_level=None, check_same_thread=False
             )
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            self._prepare(create)
+        try:
+            with _translated(self.path, opening=True):
+                self._prepare(create, durable, time.monotonic() + busy_s)
+        except BaseException:
+            self._db.close()
+            raise
 
-    def _prepare(self, create: bool) -> None:
+    def _prepare(self, create: bool, durable: bool, until: float) -> None:
         db = self._db
-        if create:
-            db.execute("BEGIN IMMEDIATE")
+        names = self._names()
+        if names and "about" not in names:
+            raise Misuse(f"{self.path}: is a SQLite file, but not one of inorder's")
+        while True:
             try:
-                if not self._names():
-                    for statement in TABLES.split(";"):
-                        db.execute(statement)
-                    facts = [("format", str(FORMAT)), ("name", uuid.uuid4().hex)]
-                    db.executemany("INSERT INTO about VALUES (?, ?)", facts)
-            finally:
-                db.execute("COMMIT")
+                db.execute("PRAGMA journal_mode = WAL")
+                break
+            except sqlite3.OperationalError as error:
+                # SQLite does not wait here while another process does the same.
+                if _code(error) != _BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(_TRY_AGAIN_S)
+        db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        if create and not names:
+            self._create()
         found = dict(db.execute("SELECT * FROM about")) if "about" in self._names() else {}
         if found.get("format") != str(FORMAT):
-            self._db.close()
             raise Misuse(f"{self.path}: is a SQLite file, but not one of inorder's")
         self.name = found["name"]
+
+    def _create(self) -> None:
+        with self._transaction():
+            if not self._names():
+                for statement in TABLES.split(";"):
+                    self._db.execute(statement)
+                facts = [("format", str(FORMAT)), ("name", uuid.uuid4().hex)]
+                self._db.executemany("INSERT INTO about VALUES (?, ?)", facts)
 
     def _names(self) -> list[str]:
         return [name for (name,) in self._db.execute("SELECT name FROM sqlite_master")]
@@ -96,31 +122,38 @@ class File:
         `expected` are the offsets at which topics must go on: anything else is refused.
         """
         db = self._db
+        with self._transaction():
+            self._check_owners(turn)
+            last_id = self._append(turn.appends, expected or {}) if self._is_new(turn) else 0
+            db.executemany(
+                "INSERT INTO mail (target, source, message, crc) VALUES (?, ?, ?, ?)",
+                ((m.target, m.source, m.message, crc32(m.message)) for m in turn.mails),
+            )
+            self._record(turn)
+            if turn.taken:
+                db.executemany("DELETE FROM mail WHERE id = ?", ((id,) for id in turn.taken))
+        return last_id
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
         with _translated(self.path):
-            db.execute("BEGIN IMMEDIATE")
+            self._roll_back()  # what an earlier failure may have left open
+            self._db.execute("BEGIN IMMEDIATE")
             try:
-                self._check_owners(turn)
-                last_id = self._append(turn.appends, expected or {}) if self._is_new(turn) else 0
-                db.executemany(
-                    "INSERT INTO mail (target, source, message, crc) VALUES (?, ?, ?, ?)",
-                    ((m.target, m.source, m.message, crc32(m.message)) for m in turn.mails),
-                )
-                self._record(turn)
-                if turn.taken:
-                    db.executemany("DELETE FROM mail WHERE id = ?", ((id,) for id in turn.taken))
+                yield
             except BaseException:
                 self._roll_back()
                 raise
         self._commit()
-        return last_id
 
     def _commit(self) -> None:
         try:
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
-            busy = _code(error) in (_BUSY, _LOCKED, _FULL)
+            # Before the commit mark was written; after any other error it may have been.
+            refused = _code(error) in (_BUSY, _LOCKED, _FULL)
             self._roll_back()
-            kind = Refused if busy else Unsure
+            kind = Refused if refused else Unsure
             raise kind(f"{self.path}: {error}") from None
 
     def _roll_back(self) -> None:
@@ -196,7 +229,10 @@ class File:
         """Make a topic known; returns the guarantee it really has, which its first use decided."""
         found = self._guarantee(topic)
         if found is None:
-            with _translated(self.path):
+            with self._transaction():
+                (known,) = self._db.execute("SELECT count(*) FROM topics").fetchone()
+                if known >= TOPICS_PER_BROKER_MAX:
+                    raise TooLarge("topics of one file", known + 1, TOPICS_PER_BROKER_MAX)
                 self._db.execute(
                     "INSERT OR IGNORE INTO topics VALUES (?, ?, 0)", (topic, guarantee)
                 )
@@ -215,28 +251,23 @@ class File:
 
     def claim(self, node: str, holder: str, now: float) -> int | None:
         """Become the owner of a machine: the token, or None while another owner lives."""
-        with _translated(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                found = self._db.execute(
-                    "SELECT token, process, holder, renewed_at FROM owners WHERE node = ?", (node,)
-                ).fetchone()
-                if found and found[2] and found[2] != holder and _lives(found[1], found[3], now):
-                    return None
-                token = found[0] + 1 if found else 1
-                self._db.execute(
-                    "INSERT OR REPLACE INTO owners VALUES (?, ?, ?, ?, ?)",
-                    (node, token, os.getpid(), holder, now),
-                )
-            finally:
-                self._commit()
+        with self._transaction():
+            found = self._db.execute(
+                "SELECT token, process, holder, renewed_at FROM owners WHERE node = ?", (node,)
+            ).fetchone()
+            if found and found[2] and found[2] != holder and _lives(found[1], found[3], now):
+                return None
+            token: int = found[0] + 1 if found else 1
+            self._db.execute(
+                "INSERT OR REPLACE INTO owners VALUES (?, ?, ?, ?, ?)",
+                (node, token, os.getpid(), holder, now),
+            )
         return token
 
     def renew(self, owned: dict[str, int], now: float) -> list[str]:
         """Say that we are alive; returns the machines that have another owner meanwhile."""
         lost: list[str] = []
-        with _translated(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
+        with self._transaction():
             for node, token in owned.items():
                 done = self._db.execute(
                     "UPDATE owners SET renewed_at = ? WHERE node = ? AND token = ?",
@@ -244,28 +275,46 @@ class File:
                 )
                 if not done.rowcount:
                     lost.append(node)
-        self._commit()
         return lost
 
     def release(self, owned: dict[str, int]) -> None:
         """Let others have these machines at once."""
-        with _translated(self.path):
+        with self._transaction():
             self._db.executemany(
                 "UPDATE owners SET holder = '' WHERE node = ? AND token = ?", owned.items()
             )
 
-    def owner_lives(self, node: str, now: float) -> bool:
+    def owner_lives(self, node: str, now: float, holder: str = "") -> bool:
+        """Whether somebody other than `holder` may own a machine."""
         with _translated(self.path):
             found = self._db.execute(
                 "SELECT process, holder, renewed_at FROM owners WHERE node = ?", (node,)
             ).fetchone()
-        return bool(found and found[1]) and _lives(found[0], found[2], now)
+        if not found or found[1] in ("", holder):
+            return False
+        return _lives(found[0], found[2], now)
+
+    def drop_mail(self, kept: Sequence[str], now: float) -> int:
+        """Drop the mail of machines that nobody owns, but for those in `kept`: they will come
+        back under another session, or never. Returns how many letters that were."""
+        with _translated(self.path):
+            targets = [t for (t,) in self._db.execute("SELECT DISTINCT target FROM mail")]
+        dead = [t for t in targets if t not in kept and not self.owner_lives(t, now)]
+        dropped = 0
+        if dead:
+            with self._transaction():
+                for target in dead:
+                    if not self.owner_lives(target, now):
+                        done = self._db.execute("DELETE FROM mail WHERE target = ?", (target,))
+                        dropped += done.rowcount
+        return dropped
 
     # Reading.
 
     def version(self) -> int:
         """Changes when another connection has written something."""
-        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+        with _translated(self.path):
+            return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def topics(self) -> list[TopicRow]:
         """All topics, by name."""
@@ -281,16 +330,25 @@ class File:
         with _translated(self.path):
             return int(self._db.execute("SELECT coalesce(max(id), 0) FROM log").fetchone()[0])
 
-    def log(self, topics: Sequence[str], after: int, up_to: int) -> list[LogRow]:
-        """Rows committed after one id and up to another, topic by topic: like any broker, this one
-        promises nothing about the order between topics."""
+    def log(self, topics: Sequence[str], after: int, up_to: int) -> tuple[list[LogRow], int]:
+        """Rows committed after one id and up to another, in that order, and how far they reach:
+        not to `up_to` if that would be too many bytes."""
         marks = ", ".join("?" * len(topics))
         query = (
             "SELECT id, topic, offset, count, at, message, crc FROM log"
-            f" WHERE id > ? AND id <= ? AND topic IN ({marks}) ORDER BY topic, id"
+            f" WHERE id > ? AND id <= ? AND topic IN ({marks}) ORDER BY id"
         )
+        found: list[LogRow] = []
+        size = 0
         with _translated(self.path):
-            return self._checked(self._db.execute(query, (after, up_to, *topics)))
+            rows = self._db.execute(query, (after, up_to, *topics))
+            for row in rows:
+                size += len(row[5])
+                if size > LOG_BYTES_AT_ONCE and found:
+                    rows.close()
+                    return found, found[-1].id
+                found += self._checked([row])
+        return found, up_to
 
     def slice(self, topic: str, start: int, end: int) -> Iterator[LogRow]:
         """The rows of a topic that hold its events from offset `start` on, up to before `end`."""
@@ -316,24 +374,32 @@ class File:
         """The id of the row that holds the event at this offset, if there is one."""
         with _translated(self.path):
             found = self._db.execute(
-                "SELECT id FROM log WHERE topic = ? AND offset <= ? AND offset + count > ?"
+                "SELECT id, offset + count FROM log WHERE topic = ? AND offset <= ?"
                 " ORDER BY offset DESC LIMIT 1",
-                (topic, offset, offset),
+                (topic, offset),
             ).fetchone()
-        return None if found is None else int(found[0])
+        return None if found is None or found[1] <= offset else int(found[0])
 
     def mail(self, targets: Sequence[str]) -> list[MailRow]:
-        """Some of what waits for these machines, oldest first."""
+        """Some of what waits for these machines, oldest first. What is damaged comes as an empty
+        message: it is to be taken, and its sender will repeat it."""
         marks = ", ".join("?" * len(targets))
         query = (
             "SELECT id, target, source, message, crc FROM mail"
-            f" WHERE target IN ({marks}) ORDER BY id LIMIT 1000"
+            f" WHERE target IN ({marks}) ORDER BY id LIMIT {MAIL_AT_ONCE}"
         )
+        found: list[MailRow] = []
+        size = 0
         with _translated(self.path):
-            found = self._db.execute(query, tuple(targets)).fetchall()
-        for row in found:
-            self._check("mail", row[0], row[-2], row[-1])
-        return [MailRow(*row[:-1]) for row in found]
+            rows = self._db.execute(query, tuple(targets))
+            for id, target, source, message, crc in rows:
+                size += len(message)
+                if size > MAIL_BYTES_AT_ONCE and found:
+                    rows.close()
+                    break
+                sound = crc32(message) == crc
+                found.append(MailRow(id, target, source, message if sound else b""))
+        return found
 
     def records(self, node: str) -> list[bytes]:
         """What a machine must not forget, oldest first."""
@@ -388,18 +454,17 @@ def _code(error: sqlite3.Error) -> int:
 
 
 @contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """SQLite's errors as ours."""
+def _translated(path: Path, opening: bool = False) -> Iterator[None]:
+    """SQLite's errors as ours. Inside a transaction they mean that nothing of it was written."""
     try:
         yield
+    except sqlite3.ProgrammingError:
+        raise  # a mistake in this file
     except sqlite3.Error as error:
         code = _code(error)
-        if code in (_CORRUPT, _NOTADB):
-            raise Damaged(str(path), str(error)) from None
-        if code in (_BUSY, _LOCKED):
+        if code in (_BUSY, _LOCKED, _PROTOCOL):
             raise Refused(f"{path}: another process holds the file ({error})") from None
-        if code in (_READONLY, _CANTOPEN):
-            raise Misuse(f"{path}: {error}") from None
-        if code in (_FULL, _IOERR):
-            raise Refused(f"{path}: {error}") from None
-        raise
+        if code in _PASSING:
+            kind = Misuse if opening and code != _FULL else Refused
+            raise kind(f"{path}: {error}") from None
+        raise Damaged(str(path), str(error)) from None

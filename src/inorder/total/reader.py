@@ -4,7 +4,9 @@ Rule 1: every event it is given leaves: in order, or tagged, or as a duplicate t
         is nobody to ask again, so nothing may be refused for want of room.
 Rule 2: hold waits for what is missing, as long as input lasts and there is room. Both at an end,
         it passes over the hole, and what comes for it later is tagged.
-Rule 3: a topic starts where it is said to (`start`), else at its first number.
+Rule 3: a topic starts where it is said to (`start`), else at its first number. One that is named
+        there is held from the beginning: what names its events waits for them. Any other is held
+        from its first event on, because until then nobody knows that it will be given.
 
 Theory. Without a hole, tag with a buffer that never fills delivers what hold delivers: the engine
 releases what is ready in the same order, and nothing ready is late. So hold is read as tag with
@@ -16,7 +18,7 @@ they were made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from msgspec import Struct, field
@@ -30,6 +32,7 @@ from inorder.pack import pack, unpacker
 from inorder.total.directory import OPEN_STAGE
 from inorder.total.engine import Engine, EngineState
 from inorder.total.gaps import Gaps, TopicGaps
+from inorder.total.holding import Key
 from inorder.total.messages import Events
 from inorder.total.options import Options
 from inorder.total.stamp import read_text, text_of, with_own
@@ -63,6 +66,8 @@ class Reader:
             room = options.buffer or HELD_EVENTS_MAX
             options = replace(options, mode="tag", buffer=room)
         self._become(_State(name, options, dict(start or {}), from_first))
+        for topic in sorted(self._s.start):
+            self._begin(topic, 1)
 
     def _become(self, state: _State) -> None:
         self._s = state
@@ -93,8 +98,7 @@ class Reader:
         return self._take_out()
 
     def _begin(self, topic: str, first: int) -> None:
-        s = self._s
-        start = s.start.get(topic, first - 1 if s.from_first else 0)
+        start = self.start_of(topic, first)
         self._engine.activate([topic], ((topic, start),), 0.0)
         self._gaps.begin(topic, start)
 
@@ -104,6 +108,42 @@ class Reader:
         beyond = self._s.gaps[topic].beyond
         if len(beyond) > 2 * HELD_EVENTS_MAX:
             self._gaps.skip(topic, min(beyond) - 1)
+
+    # For skim.py.
+
+    @property
+    def options(self) -> Options:
+        return self._s.options
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    @property
+    def gaps(self) -> Gaps:
+        return self._gaps
+
+    def start_of(self, topic: str, first: int) -> int:
+        """The number before the first one owed, if `first` is the first one given."""
+        s = self._s
+        if topic in s.gaps:
+            return s.engine.start[topic]
+        return s.start.get(topic, first - 1 if s.from_first else 0)
+
+    def hold(self, topic: str, first: int) -> None:
+        """Hold a topic from now on, unless it is held already."""
+        if topic not in self._s.gaps:
+            self._begin(topic, first)
+
+    def let_go(self, key: Key) -> None:
+        """An event that waited has been delivered."""
+        self._engine.held.pop(key)
+        self._engine._since.pop(key, None)
+
+    def look_again(self) -> None:
+        """Clocks have moved by other hands: see anew what each waiting event waits for."""
+        for topic, number, held in self._engine.held.rows():
+            self._engine._park((topic, number), held.stamp)
 
     def fire(self, timer: str, now: float) -> list[Effect]:
         kind, _, rest = timer.partition("/")
@@ -145,6 +185,13 @@ def events(message: Any) -> tuple[Event, ...]:
 def source(message: Any) -> str:
     """Who diffuses to a log: the one stage of an open directory."""
     return OPEN_STAGE
+
+
+def skimmer(names: Sequence[str], codes: Any, stamps: bytes) -> Any:
+    """The stamps of many rows read at once (skim.py), if they are all as they should be."""
+    from inorder.total.skim import read
+
+    return read(names, codes, stamps)
 
 
 def stamped(message: Any) -> list[tuple[Event, str]]:

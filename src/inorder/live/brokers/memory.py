@@ -1,6 +1,8 @@
 """memory://NAME: everything in this process, gone with the last connection to it.
 
-Several buses of one process may share a name; without one they share the nameless.
+Several buses of one process may share a name; without one they share the nameless. They may live in
+different threads, and may end without a word: an owner that has not been heard of for a while, or
+whose event loop is closed, is replaced like one in another process.
 """
 
 from __future__ import annotations
@@ -9,10 +11,22 @@ import asyncio
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from threading import Lock
 
-from inorder.errors import Misuse, Replaced
+from msgspec import Struct
+
+from inorder.errors import Misuse, Replaced, TooLarge
+from inorder.limits import MAIL_AT_ONCE, OWNER_SILENT_S_MAX, TOPICS_PER_BROKER_MAX
 from inorder.store.rows import LogRow, MailRow, TopicRow, Turn
+
+
+class Owner(Struct):
+    """Who runs a machine; no holder is nobody."""
+
+    holder: str = ""
+    token: int = 0
+    renewed_at: float = 0.0
 
 
 class Hub:
@@ -24,11 +38,12 @@ class Hub:
         self.next: dict[str, int] = {}
         self.log: list[LogRow] = []
         self.by_topic: dict[str, list[LogRow]] = {}
-        self.mail: dict[int, MailRow] = {}
+        # Mail by machine, and by number.
+        self.mail: dict[str, dict[int, MailRow]] = {}
+        self.target_of: dict[int, str] = {}
         self.mails = 0
         self.records: dict[str, list[bytes]] = {}
-        # machine -> holder ("": nobody), token
-        self.owners: dict[str, tuple[str, int]] = {}
+        self.owners: dict[str, Owner] = {}
         self.connected: list[MemoryBroker] = []
 
 
@@ -46,12 +61,12 @@ class MemoryBroker:
         self._holder = ""
 
     async def open(self, holder: str, arrived: Callable[[], None]) -> None:
-        with _hubs_lock:
-            self._hub = _hubs.setdefault(self._name, Hub())
-            self._hub.connected.append(self)
         self._holder = holder
         self._arrived = arrived
         self._loop = asyncio.get_running_loop()
+        with _hubs_lock:
+            self._hub = _hubs.setdefault(self._name, Hub())
+            self._hub.connected.append(self)
 
     async def close(self) -> None:
         with _hubs_lock:
@@ -60,9 +75,12 @@ class MemoryBroker:
                 del _hubs[self._name]
 
     async def declare(self, topic: str, guarantee: str) -> str:
-        with self._hub.lock:
-            self._hub.next.setdefault(topic, 0)
-            return self._hub.guarantees.setdefault(topic, guarantee)
+        hub = self._hub
+        with hub.lock:
+            if topic not in hub.next and len(hub.next) >= TOPICS_PER_BROKER_MAX:
+                raise TooLarge("topics of one hub", len(hub.next) + 1, TOPICS_PER_BROKER_MAX)
+            hub.next.setdefault(topic, 0)
+            return hub.guarantees.setdefault(topic, guarantee)
 
     async def topics(self) -> list[TopicRow]:
         hub = self._hub
@@ -72,30 +90,57 @@ class MemoryBroker:
                 for topic in sorted(hub.guarantees)
             ]
 
+    # Owners.
+
     async def claim(self, node: str) -> int | None:
         with self._hub.lock:
-            holder, token = self._hub.owners.get(node, ("", 0))
-            if holder not in ("", self._holder) and self._is_connected(holder):
+            owner = self._hub.owners.setdefault(node, Owner())
+            if owner.holder != self._holder and self._lives(owner):
                 return None
-            self._hub.owners[node] = (self._holder, token + 1)
-            return token + 1
+            token = owner.token + 1
+            self._hub.owners[node] = Owner(self._holder, token, time.monotonic())
+            return token
 
     async def owner_lives(self, node: str) -> bool:
-        holder, _ = self._hub.owners.get(node, ("", 0))
-        return holder != "" and self._is_connected(holder)
+        with self._hub.lock:
+            owner = self._hub.owners.get(node)
+            return owner is not None and owner.holder != self._holder and self._lives(owner)
 
-    def _is_connected(self, holder: str) -> bool:
-        return any(other._holder == holder for other in self._hub.connected)
+    def _lives(self, owner: Owner) -> bool:
+        if time.monotonic() - owner.renewed_at > OWNER_SILENT_S_MAX:
+            return False
+        return any(
+            other._holder == owner.holder and not other._loop.is_closed()
+            for other in list(self._hub.connected)
+        )
 
     async def renew(self, owned: dict[str, int]) -> list[str]:
+        lost: list[str] = []
         with self._hub.lock:
-            return [n for n, token in owned.items() if self._hub.owners.get(n, ("", 0))[1] != token]
+            for node, token in owned.items():
+                owner = self._hub.owners.get(node)
+                if owner is None or owner.token != token:
+                    lost.append(node)
+                else:
+                    owner.renewed_at = time.monotonic()
+        return lost
 
     async def release(self, owned: dict[str, int]) -> None:
         with self._hub.lock:
             for node, token in owned.items():
-                if self._hub.owners.get(node, ("", 0))[1] == token:
-                    self._hub.owners[node] = ("", token)
+                owner = self._hub.owners.get(node)
+                if owner is not None and owner.token == token:
+                    owner.holder = ""
+
+    async def drop_mail(self, kept: Sequence[str]) -> None:
+        hub = self._hub
+        with hub.lock:
+            for target in [t for t in hub.mail if t not in kept]:
+                if not self._lives(hub.owners.get(target, Owner())):
+                    for id in hub.mail.pop(target):
+                        del hub.target_of[id]
+
+    # Writing and reading.
 
     async def records(self, node: str) -> list[bytes]:
         with self._hub.lock:
@@ -105,7 +150,7 @@ class MemoryBroker:
         hub = self._hub
         with hub.lock:
             for node, token in turn.owned.items():
-                if hub.owners.get(node, ("", 0))[1] != token:
+                if hub.owners.get(node, Owner()).token != token:
                     raise Replaced(node, token)
             now = time.time()
             for append in turn.appends:
@@ -117,15 +162,18 @@ class MemoryBroker:
                 hub.by_topic.setdefault(topic, []).append(row)
                 hub.next[topic] = offset + append.count
             for mail in turn.mails:
-                hub.mails += 1
-                hub.mail[hub.mails] = MailRow(hub.mails, mail.target, mail.source, mail.message)
+                hub.mails = id = hub.mails + 1
+                letter = MailRow(id, mail.target, mail.source, mail.message)
+                hub.mail.setdefault(mail.target, {})[id] = letter
+                hub.target_of[id] = mail.target
             for record in turn.records:
                 kept = hub.records.setdefault(record.node, [])
                 if record.whole:
                     kept.clear()
                 kept.append(record.record)
             for taken in turn.taken:
-                hub.mail.pop(taken, None)
+                if target := hub.target_of.pop(taken, ""):
+                    del hub.mail[target][taken]
             last_id = len(hub.log) if turn.appends else 0
         self._ring()
         return last_id
@@ -136,23 +184,31 @@ class MemoryBroker:
                 continue
             if other._loop is self._loop:
                 other._arrived()
-            else:
+                continue
+            # A loop that ended without closing its bus: nobody listens there any more.
+            with suppress(RuntimeError):
                 other._loop.call_soon_threadsafe(other._arrived)
 
     async def news(self, targets: Sequence[str]) -> tuple[list[MailRow], int]:
-        named = {*targets}
-        with self._hub.lock:
-            waiting = [mail for mail in self._hub.mail.values() if mail.target in named]
-            return waiting, len(self._hub.log)
+        hub = self._hub
+        waiting: list[MailRow] = []
+        with hub.lock:
+            for target in targets:
+                if letters := hub.mail.get(target):
+                    waiting += letters.values()
+            last_id = len(hub.log)
+        waiting.sort(key=_id)
+        return waiting[:MAIL_AT_ONCE], last_id
 
-    async def log(self, topics: Sequence[str], after: int, up_to: int) -> list[LogRow]:
+    async def log(self, topics: Sequence[str], after: int, up_to: int) -> tuple[list[LogRow], int]:
         found: list[LogRow] = []
         with self._hub.lock:
-            for topic in sorted(topics):
+            for topic in topics:
                 rows = self._hub.by_topic.get(topic, [])
                 low = bisect_right(rows, after, key=_id)
                 found += rows[low : bisect_right(rows, up_to, lo=low, key=_id)]
-        return found
+        found.sort(key=_id)
+        return found, up_to
 
     async def id_of(self, topic: str, offset: int) -> int | None:
         with self._hub.lock:
@@ -163,7 +219,7 @@ class MemoryBroker:
             return rows[place].id
 
 
-def _id(row: LogRow) -> int:
+def _id(row: LogRow | MailRow) -> int:
     return row.id
 
 

@@ -52,14 +52,18 @@ class SqliteBroker:
         self._loop = asyncio.get_running_loop()
         self._writer = ThreadPoolExecutor(1, "inorder-write")
         self._reader = ThreadPoolExecutor(1, "inorder-read")
+        files: list[File] = []
         try:
-            self._out = await self._writing(self._open)
-            self._in = await self._reading(self._open)
-        except InorderError:
-            self._writer.shutdown()
-            self._reader.shutdown()
+            for thread in (self._writer, self._reader, self._reader):
+                files.append(await self._loop.run_in_executor(thread, self._open))
+        except BaseException:
+            for file in files:
+                file.close()
+            self._writer.shutdown(wait=False)
+            self._reader.shutdown(wait=False)
             raise
-        self._watcher = Thread(target=self._watch, name="inorder-watch", daemon=True)
+        self._out, self._in, watched = files
+        self._watcher = Thread(target=self._watch, args=[watched], daemon=True)
         self._watcher.start()
 
     def _open(self) -> File:
@@ -73,16 +77,18 @@ class SqliteBroker:
         self._reader.shutdown()
         self._writer.shutdown()
 
-    def _watch(self) -> None:
-        """Ring when another process has written; our own writes are known."""
-        file = self._open()
-        seen = file.version()
+    def _watch(self, file: File) -> None:
+        """Ring when somebody has written, ourselves included: that costs one look in vain."""
+        seen = 0
         changed_at = time.monotonic()
         try:
             while not self._closed.is_set():
                 busy = time.monotonic() - changed_at < BUSY_S
                 time.sleep(WATCH_BUSY_S if busy else WATCH_QUIET_S)
-                version = file.version()
+                try:
+                    version = file.version()
+                except InorderError:
+                    version = -1  # whoever reads the file will hear why
                 if version != seen:
                     seen = version
                     changed_at = time.monotonic()
@@ -108,13 +114,16 @@ class SqliteBroker:
         return await self._writing(lambda: self._out.claim(node, self._holder, time.time()))
 
     async def owner_lives(self, node: str) -> bool:
-        return await self._reading(lambda: self._in.owner_lives(node, time.time()))
+        return await self._reading(lambda: self._in.owner_lives(node, time.time(), self._holder))
 
     async def renew(self, owned: dict[str, int]) -> list[str]:
         return await self._writing(lambda: self._out.renew(owned, time.time()))
 
     async def release(self, owned: dict[str, int]) -> None:
         await self._writing(lambda: self._out.release(owned))
+
+    async def drop_mail(self, kept: Sequence[str]) -> None:
+        await self._writing(lambda: self._out.drop_mail(kept, time.time()))
 
     async def records(self, node: str) -> list[bytes]:
         return await self._writing(lambda: self._out.records(node))
@@ -125,7 +134,7 @@ class SqliteBroker:
     async def news(self, targets: Sequence[str]) -> tuple[list[MailRow], int]:
         return await self._reading(lambda: (self._in.mail(targets), self._in.last_id()))
 
-    async def log(self, topics: Sequence[str], after: int, up_to: int) -> list[LogRow]:
+    async def log(self, topics: Sequence[str], after: int, up_to: int) -> tuple[list[LogRow], int]:
         return await self._reading(lambda: self._in.log(topics, after, up_to))
 
     async def id_of(self, topic: str, offset: int) -> int | None:

@@ -1,0 +1,225 @@
+"""The Spark side of a job: what live subscribers got put in order, and the stream itself."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inorder.errors import BadScenario
+from inorder.guarantee import Guarantee
+from inorder.job.tables import Member, RunTable, SinkTable
+from inorder.trace import SUMMARY_FILE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_ARRIVALS = (
+    "subscriber string, position bigint, event string, received_at double, delivered_at double"
+)
+_SUBSCRIPTIONS = (
+    "subscriber string, op string, topics array<string>, where string, parameters string,"
+    " at double, after bigint"
+)
+_DELIVERY = (
+    "subscriber", "position", "event", "topic", "publisher", "seq", "published_at", "received_at",
+    "delivered_at", "in_order",
+)  # fmt: skip
+
+
+def read_log(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """Everything the source holds now."""
+    batch = {name: value for name, value in options.items() if name != "maxOffsetsPerTrigger"}
+    return spark.read.format("inorder").options(**batch).load()
+
+
+def arrivals(spark: SparkSession, folder: Path, events: DataFrame) -> DataFrame:
+    """What live subscribers were handed, in their own order (`arrived`), with its stamps."""
+    seen = spark.read.schema(_ARRIVALS).json(f"{folder.absolute()}/*/deliveries.jsonl")
+    facts = events.select(
+        "event", "topic", "publisher", "seq", "published_at", "attributes", "stamp"
+    )
+    return seen.withColumnRenamed("position", "arrived").join(facts, "event")
+
+
+def live_subscriptions(spark: SparkSession, folder: Path) -> DataFrame:
+    """What the live subscribers asked for, and when."""
+    return spark.read.schema(_SUBSCRIPTIONS).json(f"{folder.absolute()}/*/subscriptions.jsonl")
+
+
+def write_trace(
+    folder: Path,
+    deliveries: DataFrame | None,
+    events: DataFrame,
+    subscriptions: DataFrame,
+    about: dict[str, Any],
+) -> None:
+    """The tables of a trace; `deliveries` is None when they are there already."""
+    from pyspark.sql import functions as F
+
+    folder.mkdir(parents=True, exist_ok=True)
+    published = events.select(
+        "event", "topic", "publisher", "seq", "published_at",
+        F.col("received_at").alias("accepted_at"), F.lit(None).cast("bigint").alias("after"),
+        F.length("attributes").cast("bigint").alias("bytes"), "attributes", "stamp",
+    )  # fmt: skip
+    tables = {"events": published, "subscriptions": subscriptions}
+    if deliveries is not None:
+        tables["deliveries"] = deliveries.select(*_DELIVERY)
+    for name, table in tables.items():
+        table.write.mode("overwrite").parquet(str((folder / name).absolute()))
+    summary = json.dumps({**about, "complete": True}, indent=2, sort_keys=True)
+    (folder / SUMMARY_FILE).write_text(summary + "\n")
+
+
+def subscription_rows(members: Sequence[Member]) -> list[dict[str, Any]]:
+    """Members as rows of the trace's subscriptions table."""
+    return [
+        {
+            "subscriber": member.name,
+            "op": "subscribe",
+            "topics": member.topics,
+            "where": member.where,
+            "parameters": json.dumps(member.parameters),
+            "at": 0.0,
+            "after": 0,
+        }
+        for member in members
+    ]
+
+
+def starts_of(members: Sequence[Member]) -> dict[str, dict[str, int]]:
+    """Which topics each of them holds, all from their beginning."""
+    return {member.name: dict.fromkeys(member.topics, 0) for member in members}
+
+
+class Stream:
+    """The streaming query of a job: source, match, order, sink."""
+
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        members: Sequence[Member],
+        ordered: Guarantee,
+        order: Mapping[str, Any],
+        sink: SinkTable,
+        run: RunTable,
+        out: Path,
+    ) -> None:
+        self._options = options
+        self._members = members
+        self._guarantee = ordered
+        self._order = order
+        self._sink = sink
+        self._run = run
+        self._out = out
+        self.folder = out / "pipeline"
+        self.quarantine = out / "quarantine"
+
+    def start(self, spark: SparkSession) -> StreamingQuery:
+        """Build and start the query; it goes on where its checkpoint stands."""
+        frame = self._frame(spark)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        writer = frame.writeStream.outputMode("append").option(
+            "checkpointLocation", str((self._out / "checkpoint").absolute())
+        )
+        if self._run.trigger == "available-now":
+            writer = writer.trigger(availableNow=True)
+        else:
+            try:
+                writer = writer.trigger(processingTime=self._run.trigger)
+            except Exception as error:
+                raise BadScenario("run.trigger", str(error).splitlines()[0]) from None
+        return writer.foreachBatch(self._save()).start()
+
+    def _frame(self, spark: SparkSession) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        from inorder.pipeline.match import match
+        from inorder.pipeline.order import order
+        from inorder.pipeline.subscriptions import SubscriptionTable
+
+        events = spark.readStream.format("inorder").options(**self._options).load()
+        lanes = self._run.lanes
+        if not self._members:
+            return order(
+                events, self._guarantee.name, subscriber="pipeline", lanes=lanes, quarantine=True,
+                **self._order,
+            )  # fmt: skip
+        table = SubscriptionTable(str((self._out / "subscription-table").absolute()))
+        if table.latest() == 0:
+            table.append(subscription_rows(self._members))
+        kind = self._guarantee
+        options = kind.log.options(kind.options(**self._order))
+        matched = match(events, table, unmatched=kind.log.wants_all(options), quarantine=True)
+        ordered = order(
+            matched.withColumnRenamed("quarantine", "not_matched"), kind.name, lanes=lanes,
+            start=starts_of(self._members), quarantine=True, **self._order,
+        )  # fmt: skip
+        reason = F.coalesce("not_matched", "quarantine")
+        return ordered.withColumn("quarantine", reason).drop("not_matched")
+
+    def _save(self) -> Callable[[DataFrame, int], None]:
+        """What to do with a micro-batch: the same again when it comes again.
+
+        A batch has folders of its own, named by its number and written over: a batch that is
+        repeated after a failure replaces itself.
+        """
+        folder, quarantine = self.folder.absolute(), self.quarantine.absolute()
+        sink = self._sink
+        target = Path(sink.path).absolute() if sink.path else None
+
+        def save(frame: DataFrame, batch: int) -> None:
+            from pyspark.sql import functions as F
+
+            frame.persist()
+            try:
+                good = frame.where("quarantine IS NULL").withColumn(
+                    "delivered_at", F.col("received_at")
+                )
+                name = f"batch-{batch:09d}"
+                deliveries = good.select(*_DELIVERY)
+                deliveries.write.mode("overwrite").parquet(str(folder / "deliveries" / name))
+                if target is not None:
+                    written = good.drop("quarantine").write.format(sink.format)
+                    written.options(**sink.options).mode("overwrite").save(str(target / name))
+                bad = frame.where("quarantine IS NOT NULL")
+                if not bad.isEmpty():
+                    bad.write.mode("overwrite").json(str(quarantine / name))
+            finally:
+                frame.unpersist()
+
+        return save
+
+
+def wait_for(query: StreamingQuery, expected: int, progress: Callable[[float], None]) -> int:
+    """Wait until the query ends, or somebody interrupts it; the rows it read."""
+    done = 0
+    seen = -1
+    try:
+        while not query.awaitTermination(0.2):  # type: ignore[arg-type]
+            for each in query.recentProgress:
+                if each["batchId"] > seen:
+                    seen = each["batchId"]
+                    done += each["numInputRows"]
+            progress(min(1.0, done / expected) if expected else 0.0)
+    except KeyboardInterrupt:
+        query.stop()
+    for each in query.recentProgress:
+        if each["batchId"] > seen:
+            seen = each["batchId"]
+            done += each["numInputRows"]
+    return done
+
+
+def remove(path: Path) -> None:
+    """A file or folder the job made itself."""
+    import shutil
+
+    if path.is_dir():
+        shutil.rmtree(path)
+    elif path.exists():
+        os.unlink(path)

@@ -1,0 +1,128 @@
+"""Whole rows through a lane: those that wait are kept, the others pass with what became of them.
+
+Rule 1: rows leave in the order of delivery of each subscriber.
+Rule 2: only rows that wait are kept. They are packed with the lane, as Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from inorder.pack import pack, unpacker
+from inorder.pipeline.order_columns import Columns
+from inorder.pipeline.order_lane import Answers, Lane, Plan
+
+_unpack = unpacker(tuple[bytes, bytes, bytes])
+
+
+class Rows:
+    """A lane and the rows that wait in it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._lane = Lane(plan)
+        # Rows that wait, by ticket; None before the first row of all.
+        self._tickets = np.zeros(0, np.int64)
+        self._kept: pa.Table | None = None
+
+    def feed(self, rows: pa.Table) -> pa.Table:
+        """Rows in their order of arrival; what leaves now, with its position and so on."""
+        first = self._lane.fed
+        answers = self._lane.feed(Columns.of(rows, self._plan.subscriber))
+        self._tickets = np.append(self._tickets, first + np.arange(rows.num_rows))
+        if self._kept is not None and self._kept.num_rows:
+            rows = pa.concat_tables([self._kept, rows.cast(self._kept.schema)])
+        self._kept = rows
+        return self._leave(answers)
+
+    def settle(self) -> pa.Table | None:
+        """The end of a micro-batch."""
+        return self._leave(self._lane.settle()) if self._kept is not None else None
+
+    def finish(self) -> pa.Table | None:
+        """Nothing will come any more."""
+        return self._leave(self._lane.finish()) if self._kept is not None else None
+
+    def _leave(self, answers: Answers) -> pa.Table:
+        assert self._kept is not None
+        refused = [] if self._plan.strict else answers.refused
+        reasons = [None] * len(answers.tickets) + [reason for _, reason in refused]
+        tickets = np.append(answers.tickets, np.array([t for t, _ in refused], np.int64))
+        gone = [ticket for ticket, _ in answers.refused]
+        places = np.searchsorted(self._tickets, tickets)
+        leaves = np.zeros(len(self._tickets), bool)
+        leaves[places] = True
+        for others in (answers.passed_over, np.array(gone, np.int64)):
+            leaves[np.searchsorted(self._tickets, others)] = True
+        out = _taken(self._kept, places)
+        told = len(answers.tickets)
+        columns: list[tuple[str, Any]] = [
+            ("position", _padded(answers.positions, pa.int64(), len(tickets) - told)),
+            ("in_order", _padded(answers.in_order, pa.bool_(), len(tickets) - told)),
+        ]
+        if not self._plan.strict:
+            columns.append(("quarantine", pa.array(reasons, pa.string())))
+        for name, column in columns:
+            out = out.append_column(name, column)
+        stay = np.flatnonzero(~leaves)
+        self._kept = self._kept.take(pa.array(stay))
+        self._tickets = self._tickets[stay]
+        return out
+
+    def pack(self) -> bytes:
+        kept = b"" if self._kept is None else blob(self._kept.combine_chunks())
+        return pack((self._lane.pack(), self._tickets.tobytes(), kept))
+
+    @classmethod
+    def unpack(cls, plan: Plan, state: bytes) -> Self:
+        lane, tickets, kept = _unpack(state)
+        rows = cls(plan)
+        rows._lane = Lane.unpack(plan, lane)
+        rows._tickets = np.frombuffer(tickets, np.int64)
+        rows._kept = unblob(kept) if kept else None
+        return rows
+
+
+def _taken(rows: pa.Table, places: Any) -> pa.Table:
+    if len(places) == rows.num_rows and (np.diff(places) == 1).all():
+        return rows
+    return rows.combine_chunks().take(pa.array(places))
+
+
+def _padded(values: Any, kind: Any, nulls: int) -> Any:
+    column = pa.array(values, kind)
+    return pa.concat_arrays([column, pa.nulls(nulls, kind)]) if nulls else column
+
+
+def blob(rows: pa.Table | pa.RecordBatch) -> bytes:
+    """Rows as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write(rows)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def unblob(data: Any) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
+
+
+def arrival_order(rows: pa.Table, columns: Sequence[str]) -> Any:
+    """The places of rows in their order of arrival; nulls come first, as Spark has it."""
+    keys: list[Any] = []
+    for name in reversed(columns):
+        column = rows.column(name).combine_chunks()
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            coded = column.dictionary_encode()
+            ranks = np.argsort(pc.sort_indices(coded.dictionary).to_numpy())
+            column = pa.array(ranks, pa.int64()).take(coded.indices)
+        elif not pa.types.is_floating(column.type):
+            column = column.cast(pa.int64())
+        keys.append(pc.fill_null(column, 0).to_numpy(zero_copy_only=False))
+        if column.null_count:
+            keys.append(column.is_valid().to_numpy(zero_copy_only=False))
+    return np.lexsort(keys)
