@@ -18,6 +18,7 @@ from inorder.fifo.header import Published as Headed
 from inorder.machine import Client, Machine, Reader
 from inorder.total import reader as total_log
 from inorder.total.messages import Message as TotalMessage
+from inorder.total.sequencer import Sequencer
 
 
 class ClientClass(Protocol):
@@ -73,6 +74,7 @@ class Log(Struct, frozen=True):
     that a filter keeps back. `skimmer`
     reads the stamps of many rows at once, from the names of their topics, the place of each row's
     topic among these, and a JSON array of the stamps; None if any is odd. It only saves time.
+    `sequencer` builds a machine that stamps rows nobody has stamped (total/sequencer.py).
     """
 
     messages: Any
@@ -86,6 +88,7 @@ class Log(Struct, frozen=True):
     reads_any: bool = False
     wants_all: Callable[[Any], bool] = lambda options: False
     skimmer: Callable[[Sequence[str], Any, bytes], Skimmer | None] | None = None
+    sequencer: Callable[[], Any] | None = None
 
 
 class Guarantee(Struct, frozen=True):
@@ -143,7 +146,8 @@ GUARANTEES: dict[str, Guarantee] = {
         "total", total.Options, total.Client, total.services, total.promises,
         Log(TotalMessage, total_log.stamped, total_log.restamped, total_log.Reader, total.on_log,
             total_log.events, total_log.source, total.is_snapshot,
-            wants_all=lambda options: bool(options.buffered), skimmer=total_log.skimmer),
+            wants_all=lambda options: bool(options.buffered), skimmer=total_log.skimmer,
+            sequencer=Sequencer),
         single_events=False,
     ),
 }  # fmt: skip

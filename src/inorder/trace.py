@@ -258,7 +258,8 @@ def _read_parts(folder: Path, row_type: type[Struct]) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    parts = sorted(folder.glob("part-*.parquet"))
+    # A stream writes each of its batches into a folder of its own.
+    parts = sorted(p for p in folder.rglob("part-*.parquet") if "_temporary" not in p.parts)
     for path in parts:
         try:
             rows = pq.read_table(path).to_pylist()

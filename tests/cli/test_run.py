@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from inorder.check import History, judge
-from inorder.job import Job
+from inorder.job import SimulatedJob
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -24,8 +24,8 @@ def small(table):
 @pytest.fixture(scope="module")
 def ran(spark, tmp_path_factory):
     out = tmp_path_factory.mktemp("market")
-    table = small(msgspec.toml.decode((EXAMPLES / "market.toml").read_bytes()))
-    job = Job(table, out=out)
+    table = small(msgspec.toml.decode((EXAMPLES / "market-simulated.toml").read_bytes()))
+    job = SimulatedJob(table, out=out)
     return job, job.run(lambda: spark, lambda what, share: None)
 
 

@@ -26,8 +26,12 @@ WORKERS = 2
 # Seconds a JVM may take to start on a busy machine, and a command to end.
 START_S = 120.0
 RUN_S = 600.0
+# JVMs that live for seconds: the second compiler and parallel collectors cost more than they save.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Small: the fixture must fit beside the session of all other tests.
 CONF = {
+    "spark.driver.extraJavaOptions": SHORT_LIVED,
+    "spark.executor.extraJavaOptions": SHORT_LIVED,
     "spark.executor.memory": "512m",
     "spark.driver.memory": "512m",
     "spark.sql.shuffle.partitions": "4",
@@ -147,7 +151,7 @@ def start(
     program = str(spark_home() / "bin" / "spark-class")
     command = [program, f"org.apache.spark.deploy.{kind}", *map(str, words), "--webui-port", "0"]
     env = {**os.environ, "SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
-    env |= {"SPARK_DAEMON_MEMORY": "256m", "SPARK_NO_DAEMONIZE": "1"}
+    env |= {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED}
     with open(home / f"{name}.log", "w") as log:
         process = subprocess.Popen(
             command, env=env, cwd=home, stdout=log, stderr=log, text=True, start_new_session=True

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from inorder.cli import app
-from inorder.job import Job
+from inorder.job import job_of
 from inorder.sim.scenario import parse
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def test_the_toml_of_a_page_is_valid(page):
         if block.startswith("# scenario"):
             parse(block)
         elif block.startswith("# job"):
-            Job(msgspec.toml.decode(block))
+            job_of(msgspec.toml.decode(block))
         else:
             msgspec.toml.decode(block)
 

@@ -31,9 +31,10 @@ _DELIVERY = (
 
 
 def read_log(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    """Everything the source holds now."""
+    """Everything the source holds now and that can be read."""
     batch = {name: value for name, value in options.items() if name != "maxOffsetsPerTrigger"}
-    return spark.read.format("inorder").options(**batch).load()
+    events = spark.read.format("inorder").options(**batch).option("quarantine", "true").load()
+    return events.where("quarantine IS NULL").drop("quarantine")
 
 
 def arrivals(spark: SparkSession, folder: Path, events: DataFrame) -> DataFrame:
@@ -142,13 +143,17 @@ class Stream:
         from inorder.pipeline.order import order
         from inorder.pipeline.subscriptions import SubscriptionTable
 
-        events = spark.readStream.format("inorder").options(**self._options).load()
+        reader = spark.readStream.format("inorder").options(**self._options)
+        events = reader.option("quarantine", "true").load()
+        events = events.withColumnRenamed("quarantine", "not_read")
         lanes = self._run.lanes
         if not self._members:
-            return order(
+            ordered = order(
                 events, self._guarantee.name, subscriber="pipeline", lanes=lanes, quarantine=True,
                 **self._order,
             )  # fmt: skip
+            reason = F.coalesce("not_read", "quarantine")
+            return ordered.withColumn("quarantine", reason).drop("not_read")
         table = SubscriptionTable(str((self._out / "subscription-table").absolute()))
         if table.latest() == 0:
             table.append(subscription_rows(self._members))
@@ -159,8 +164,8 @@ class Stream:
             matched.withColumnRenamed("quarantine", "not_matched"), kind.name, lanes=lanes,
             start=starts_of(self._members), quarantine=True, **self._order,
         )  # fmt: skip
-        reason = F.coalesce("not_matched", "quarantine")
-        return ordered.withColumn("quarantine", reason).drop("not_matched")
+        reason = F.coalesce("not_read", "not_matched", "quarantine")
+        return ordered.withColumn("quarantine", reason).drop("not_read", "not_matched")
 
     def _save(self) -> Callable[[DataFrame, int], None]:
         """What to do with a micro-batch: the same again when it comes again.

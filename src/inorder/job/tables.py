@@ -85,7 +85,6 @@ class RunTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     # "available-now": what is there, then stop; else an interval: "5 seconds".
     trigger: str = "available-now"
     lanes: int = 4
-    audit: bool = True
 
 
 class PipelineTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -19,6 +19,8 @@ from inorder.event import Scalar
 BYTES = "@bytes"
 MORE = "@more"
 
+_PLAIN = (bool, int, float, str)
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -78,6 +80,9 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _scalar(name: str, value: bool | int | float | str | None) -> Scalar:
+    if value is not None and type(value) not in _PLAIN:
+        # An enumeration's member, a number of NumPy: as what it also is.
+        value = next(kind for kind in _PLAIN if isinstance(value, kind))(value)
     if isinstance(value, int) and not -(2**63) <= value < 2**64:
         raise Misuse(f"attribute {name!r}: {value} does not fit into 64 bits")
     if isinstance(value, str):

@@ -183,9 +183,9 @@ def _judged(df: DataFrame) -> dict[str, Column]:
 
 def _table(df: DataFrame, plan: Plan, arrival: list[str], lanes: int | None) -> DataFrame:
     from pyspark.sql import functions as F
-    from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+    from pyspark.sql.pandas.functions import arrow_udf
 
-    from inorder.pipeline.order_batch import Judge
+    from inorder.pipeline.order_batch import answering
 
     keys = [quoted(name) for name in arrival]
     if "subscriber" not in df.columns:
@@ -197,13 +197,8 @@ def _table(df: DataFrame, plan: Plan, arrival: list[str], lanes: int | None) -> 
     if "subscriber" in df.columns:
         keys = [F.col("subscriber"), *keys]
     columns = _judged(df)
-    judge = Judge(plan, tuple(columns))
     kind = "bigint" if plan.strict else "answer bigint, reason string"
-
-    def answers(batches: Any) -> Any:
-        return judge(batches)
-
-    judged = arrow_udf(answers, kind, ArrowUDFType.SCALAR_ITER).asNondeterministic()
+    judged = arrow_udf(answering(plan, tuple(columns)), kind).asNondeterministic()
     found = spread.sortWithinPartitions(*keys).withColumn("_answer", judged(*columns.values()))
     answer = F.col("_answer") if plan.strict else F.col("_answer.answer")
     found = found.where(

@@ -45,6 +45,16 @@ class Judge(Struct, frozen=True):
         yield from slips.ready()
 
 
+def answering(plan: Plan, names: tuple[str, ...]) -> Any:
+    """The same as a function with the hints that Spark asks for."""
+    judge = Judge(plan, names)
+
+    def answers(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        return judge(batches)
+
+    return answers
+
+
 class Slips:
     """Answers in the order of the rows, batch by batch, as soon as all of a batch are there."""
 

@@ -57,6 +57,9 @@ class SqliteLog:
 
     def _follow(self, topic: str, position: int, blobs: Any) -> int:
         """Where the topic goes on after these rows; they must leave nothing out."""
+        following: int = blobs.offsets[-1] + blobs.counts[-1]
+        if blobs.offsets[0] <= position and following - blobs.offsets[0] == sum(blobs.counts):
+            return following
         for offset, count in zip(blobs.offsets, blobs.counts, strict=True):
             if offset > position and self._settings.fail_on_loss:
                 raise self._lost(topic, position, offset)

@@ -344,7 +344,8 @@ class File:
             rows = self._db.execute(query, (after, up_to, *topics))
             for row in rows:
                 size += len(row[5])
-                if size > LOG_BYTES_AT_ONCE and found:
+                # What is damaged is said when it comes first; what is before it can be read.
+                if found and (size > LOG_BYTES_AT_ONCE or crc32(row[5]) != row[6]):
                     rows.close()
                     return found, found[-1].id
                 found += self._checked([row])

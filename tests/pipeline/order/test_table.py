@@ -30,7 +30,7 @@ def found(df: DataFrame) -> list[Delivery]:
 def test_many_runs_in_one_job(spark, way):
     """Each run has subscribers of its own; one of them holds half of all rows."""
     runs = [simulated(way, seed, prefix=f"{seed}/", duration=1.5) for seed in range(4)]
-    runs.append(simulated(way, 9, prefix="9/", duration=5.0, rate=25, subscribers=1))
+    runs.append(simulated(way, 9, prefix="9/", duration=12.0, rate=25, subscribers=1))
     rows = [row for run in runs for row in run.rows]
     assert sum(row["subscriber"] == "9/s1" for row in rows) > len(rows) * 0.4
     random.Random(4).shuffle(rows)
@@ -109,7 +109,7 @@ def test_rows_that_are_not_matched_stay_inside(spark):
     assert [each.event for each in out] == [each.event for each in kept]
 
 
-def test_answers_that_come_late_find_their_rows(spark, monkeypatch):
+def test_answers_that_come_late_find_their_rows(spark):
     """Small Arrow batches, and a row that waits through many of them."""
     run = simulated("hold", 1, duration=4.0, duplicate=0.1)
     first = run.rows[0]

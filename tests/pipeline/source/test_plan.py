@@ -115,7 +115,7 @@ def test_a_topic_that_appears_is_read_from_its_first_event():
 )
 def test_loss_stops_a_query_or_is_read_over(start, end, extent, left):
     extents = {"a": extent}
-    with pytest.raises(Damaged, match="topic 'a' .* failOnDataLoss = false"):
+    with pytest.raises(Damaged, match=r"topic 'a' .* failOnDataLoss = false"):
         ranges("log", {"a": start}, {"a": end}, extents, True)
     expected = [] if left is None else [Slice("a", *left)]
     assert ranges("log", {"a": start}, {"a": end}, extents, False) == expected

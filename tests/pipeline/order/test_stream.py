@@ -1,0 +1,165 @@
+"""`order` on streams: micro-batches cut anywhere and restarted anywhere give the table's answers."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from inorder.pipeline.order import order
+from inorder.pipeline.order_lane import Plan
+from inorder.pipeline.order_rows import Rows, blob, unblob
+from inorder.pipeline.order_stream import LaneProcessor, Orderly, packing, unpacking
+from tests.pipeline.order.traces import WAYS, Delivery, delivered, looped, simulated, table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ARRIVAL = ("arrival", "topic", "offset")
+
+
+class Query:
+    """A lane of a stream without Spark; `run` is one micro-batch, `restart` a new process."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._state: Any = None
+        self._restart()
+
+    def _restart(self) -> None:
+        self._tester = TwsTester(LaneProcessor(Orderly(self._plan, ARRIVAL)))
+        if self._state is not None:
+            self._tester.updateValueState("lane", 0, self._state)
+
+    def run(self, rows: list[dict[str, Any]], pieces: int = 2) -> list[Delivery]:
+        blobs = [blob(table_of(rows[n::pieces])) for n in range(pieces)]
+        out = self._tester.testInPandas(0, pd.DataFrame({"lane": 0, "rows": blobs}))
+        self._state = self._tester.peekValueState("lane", 0)
+        self._restart()
+        return [each for data in out.get("rows", ()) for each in delivered(unblob(data))]
+
+    def left(self) -> list[Delivery]:
+        return delivered(Rows.unpack(self._plan, self._state[0]).finish())
+
+
+@settings(max_examples=30)
+@given(
+    st.sampled_from(sorted(WAYS)),
+    st.integers(0, 10_000),
+    st.lists(st.integers(0, 150), max_size=5),
+    st.randoms(use_true_random=False),
+)
+def test_any_cut_and_a_restart_after_every_batch(way, seed, cuts, rng):
+    run = simulated(way, seed, duration=1.5)
+    edges = [0, *sorted(cuts), len(run.rows)]
+    query = Query(run.plan)
+    found: list[Delivery] = []
+    for low, high in zip(edges, edges[1:], strict=False):
+        rows = run.rows[low:high]
+        rng.shuffle(rows)
+        if rows:
+            found += query.run(rows)
+    assert sorted(found + query.left()) == looped(run.plan, run.rows)
+
+
+def test_without_sorting_the_difference_is_seen(monkeypatch):
+    from inorder.pipeline import order_stream
+
+    run = simulated("tag", 2)
+    shuffled = random.Random(1).sample(run.rows, len(run.rows))
+    assert sorted(Query(run.plan).run(shuffled)) == run.deliveries
+    monkeypatch.setattr(order_stream, "arrival_order", lambda rows, _: range(rows.num_rows))
+    assert sorted(Query(run.plan).run(shuffled)) != run.deliveries
+
+
+def test_packing_and_back_keeps_rows_with_their_lane():
+    rows = simulated("hold", 1).table
+    lanes = pa.array([n % 3 for n in range(rows.num_rows)], pa.int32())
+    batches = rows.append_column("_lane", lanes).combine_chunks().to_batches()
+    packed = list(packing(iter(batches)))
+    assert [batch.column(0).to_pylist() for batch in packed] == [[0, 1, 2]]
+    only = [batch.select(["rows"]) for batch in packed]
+    back = pa.Table.from_batches(unpacking(iter(only)))
+    by_arrival = [("arrival", "ascending")]
+    assert back.sort_by(by_arrival).equals(rows.sort_by(by_arrival))
+
+
+# Real queries.
+
+
+def write(folder: Path, batches: list[list[dict[str, Any]]]) -> None:
+    folder.mkdir(exist_ok=True)
+    for number, rows in enumerate(batches):
+        pq.write_table(table_of(rows), folder / f"{number:03d}.parquet")
+
+
+def run_query(spark: SparkSession, folder: Path, schema: Any, plan: Plan, files: int) -> None:
+    """As many micro-batches as there are files that no earlier query has read."""
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    stream = stream.parquet(str(folder / "in"))
+    out = order(stream, plan.guarantee, lanes=2, start=plan.start, quarantine=True, **plan.options)
+    query = (
+        out.writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert len([each for each in query.recentProgress if each["numInputRows"]]) == files
+
+
+@pytest.mark.parametrize("way", ["hold", "fifo"])
+def test_a_query_restarted_at_every_batch_is_the_table(spark, tmp_path, way):
+    """Late rows included: they come in a later micro-batch than their place."""
+    runs = [simulated(way, seed, prefix=f"{seed}/", duration=1.5) for seed in (3, 4)]
+    rows = sorted((r for run in runs for r in run.rows), key=lambda row: row["received_at"])
+    rows = [{**row, "arrival": n} for n, row in enumerate(rows)]
+    plan = runs[0].plan
+    third = len(rows) // 3
+    batches = [rows[:third], rows[third : 2 * third], rows[2 * third :]]
+    schema = spark.createDataFrame(table_of(rows)).schema
+    for number, batch in enumerate(batches):
+        random.Random(number).shuffle(batch)
+        write(tmp_path / "in", batches[: number + 1])
+        run_query(spark, tmp_path, schema, plan, 1)
+    out = spark.read.parquet(str(tmp_path / "out")).toArrow()
+    found = delivered(out)
+    expected = looped(plan, rows)
+    # What is held at the end stays in the state of a stream; a table hands it over.
+    held = [each for each in expected if each not in found]
+    assert sorted(found + held) == expected
+    assert len(held) < 10
+    for each in held:
+        assert all(o.position < each.position for o in found if o.subscriber == each.subscriber)
+    assert out.num_rows == len(rows) - len(held)
+    table = order(spark.createDataFrame(table_of(rows)), plan.guarantee, start=plan.start,
+                  **plan.options)  # fmt: skip
+    assert sorted(delivered(table.toArrow())) == expected
+
+
+def test_rows_late_by_a_whole_batch_are_waited_for_or_tagged(spark, tmp_path):
+    """A row of the first batch comes with the last one: hold waits, tag says that it is late."""
+    run = simulated("hold", 7, subscribers=1, duplicate=0.0, reorder=0.0)
+    rows = run.rows
+    late = {**rows[5], "arrival": 10**6, "received_at": 99.0}
+    batches = [[*rows[:5], *rows[6:30]], rows[30:45], [*rows[45:], late]]
+    arrived = [row for batch in batches for row in batch]
+    for mode in ("hold", "tag"):
+        plan = Plan("total", {"mode": mode}, start=run.plan.start)
+        query = Query(plan)
+        found = [query.run(batch) for batch in batches]
+        assert sorted(sum(found, [])) == looped(plan, arrived)
+        if mode == "hold":
+            assert not found[1]
+            assert all(each.in_order for each in found[2])
+        else:
+            assert [each.event for each in found[2] if not each.in_order][-1] == late["event"]
