@@ -253,7 +253,7 @@ SWEEP_TASKS_MAX = 10_000
 # Deliveries of a point that is judged: rows of about 0.5 kB, all in memory of a Spark task.
 SWEEP_JUDGED_DELIVERIES_MAX = 200_000
 
-# The Spark source (pipeline/source.py). Events, and bytes of messages, decoded into one Arrow batch:
+# The Spark source (pipeline/source.py). Events and bytes of messages decoded into one Arrow batch:
 # enough to hide the cost of a batch, few enough to stay in the processor's cache.
 SOURCE_EVENTS_AT_ONCE = 10_000
 SOURCE_BYTES_AT_ONCE = 8 * 1024 * 1024

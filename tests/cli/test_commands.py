@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -32,7 +33,7 @@ def inorder(monkeypatch, capsys):
 def test_help_lists_the_commands_and_each_has_an_example(inorder):
     code, out, _ = inorder("--help")
     assert code == 0
-    for command in ("run", "simulate", "audit", "explore"):
+    for command in ("run", "publish", "subscribe", "simulate", "audit", "explore", "fit", "sweep"):
         assert command in out
         code, text, _ = inorder(command, "--help")
         assert code == 0
@@ -70,7 +71,7 @@ def test_simulate_prints_json_and_nothing_else(inorder, tmp_path):
         ),
         (["explore", "good.toml"], "inorder: this guarantee claims no promise: name what to judge"),
         (["explore", "good.toml", "--promises", "luck"], "inorder: unknown promise 'luck'; known:"),
-        (["run", "bad.toml"], "inorder: network: is not known here; allowed: simulate,"),
+        (["run", "bad.toml"], "inorder: file: has neither [source] nor [simulate]"),
         (["run", "job.toml"], "inorder: simulate.network.model: 'warp' is not one of"),
     ],
 )
@@ -119,3 +120,42 @@ def test_the_installed_command_runs():
     done = subprocess.run([command, "--help"], capture_output=True, text=True)
     assert done.returncode == 0
     assert "subscribers agree on the order" in done.stdout
+
+
+def test_publish_and_subscribe_over_a_file(inorder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = "sqlite:///shop.db"
+    assert inorder("publish", url, "orders", '{"amount": 120}', '{"amount": 20}')[:2] == (
+        0, "2 accepted\n",
+    )  # fmt: skip
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"amount": 7}\n\n{"amount": 300}\n'))
+    _, out, _ = inorder("publish", url, "payments", "--json")
+    outcomes = [json.loads(line)["outcome"] for line in out.splitlines()]
+    assert outcomes == ["accepted", "accepted"]
+    listen = ["subscribe", url, "orders", "payments", "--replay", "all", "--idle", "0.3"]
+    _, out, _ = inorder(*listen, "--json")
+    assert [json.loads(line)["position"] for line in out.splitlines()] == [1, 2, 3, 4]
+    _, out, _ = inorder(*listen, "--where", "amount > :floor", "--set", "floor=100")
+    assert [line.split()[1] for line in out.splitlines()] == ["orders", "payments"]
+    _, out, _ = inorder(*listen, "--limit", "1")
+    assert len(out.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["publish", "nats://x", "t", "{}"], "leads to no broker"),
+        (["publish", "sqlite:///a.db", "t", "[1]"], "value 1 is not a JSON object"),
+        (["publish", "sqlite:///no/a.db", "t", "{}"], "there is no folder"),
+        (["publish", "sqlite:///a.db", "t", "{}", "--guarantee", "most"], "unknown guarantee"),
+        (["subscribe", "sqlite:///a.db", "t", "--where", "a <"], "SYNTAX"),
+        (["subscribe", "sqlite:///a.db", "t", "--replay", "9"], "offsets"),
+        (["subscribe", "sqlite:///a.db", "t", "--order", "mode=late"], "order.mode"),
+    ],
+)
+def test_misuse_of_the_bus_is_one_sentence(words, told, inorder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = inorder(*words)
+    assert code == 2
+    assert told in err
+    assert err.count("\n") == 1

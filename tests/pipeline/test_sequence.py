@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def stamped(topics: list[str], cuts: list[int]) -> list[dict[str, Any]]:
     stamper = Stamper("total")
     rows: list[dict[str, Any]] = []
     edges = [0, *sorted(min(cut, len(topics)) for cut in cuts), len(topics)]
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         if low < high:
             some = pa.array(topics[low:high])
             found = stamper.stamp(some, None, None)

@@ -1,6 +1,6 @@
 """What the bus needs of whatever moves and keeps its messages.
 
-Rule 1: `write` is all or nothing and durable when it returns. It raises `Refused` when nothing was
+Rule 1: `write` is all or nothing, and what is not mail is durable when it returns. It raises `Refused` when nothing was
         written and nothing will be, `Replaced` when another process owns one of the machines
         meanwhile, and `Unsure` when nobody can know. After any other error of ours, too, nothing
         was written (`Damaged`, say), but it is no use to go on.

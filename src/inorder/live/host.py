@@ -326,19 +326,19 @@ class Host:
     # Effects.
 
     def _act(self, node: Node, effect: Effect) -> None:
-        if isinstance(effect, Deliver):
+        kind = type(effect)
+        if kind is Deliver:
             assert node.owner is not None
-            node.owner.delivered(effect)
-        elif isinstance(effect, Send):
-            self._send_here(node, effect)
+            node.owner.delivered(effect)  # type: ignore[arg-type]
+        elif kind is Send:
+            self._send_here(node, effect)  # type: ignore[arg-type]
+        elif kind is SetTimer:
+            node.set_timer(effect.name, effect.after_s, self._fire)  # type: ignore[union-attr]
+        elif kind is CancelTimer:
+            node.cancel_timer(effect.name)  # type: ignore[union-attr]
         elif isinstance(effect, Answer):
             if node.owner is not None:
                 node.owner.answered(effect)
-        elif isinstance(effect, SetTimer):
-            name = effect.name
-            node.set_timer(name, effect.after_s, lambda: self._fire(node, name))
-        elif isinstance(effect, CancelTimer):
-            node.cancel_timer(effect.name)
         elif isinstance(effect, Join):
             self._arrivals.join(node, effect.topic)
             self._wake.set()
@@ -356,7 +356,6 @@ class Host:
             self._wake.set()
 
     def _fire(self, node: Node, timer: str) -> None:
-        node.timers.pop(timer, None)
         self.ask(node, lambda now: node.machine.fire(timer, now))
 
     def _note(self, mark: str) -> None:

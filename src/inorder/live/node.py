@@ -43,7 +43,9 @@ class Node:
         # None: a service of the guarantee, which serves everybody.
         self.owner = owner
         self.decoder = Decoder(ordered.log.messages)
-        self.timers: dict[str, asyncio.TimerHandle] = {}
+        # When timers are due, and what runs for them in the loop, which may be earlier.
+        self._due: dict[str, float] = {}
+        self._handles: dict[str, asyncio.TimerHandle] = {}
         # Topics joined -> the log id behind which they count; and how far the log has been read.
         self.joined: dict[str, int] = {}
         # Topics whose past is wanted -> the first offset.
@@ -52,15 +54,35 @@ class Node:
         # The last turn without which the machine is nothing: what it asked for must be written.
         self.dirty_in = 0
 
-    def set_timer(self, name: str, after_s: float, fire: Callable[[], None]) -> None:
-        self.cancel_timer(name)
-        self.timers[name] = asyncio.get_running_loop().call_later(after_s, fire)
+    def set_timer(self, name: str, after_s: float, fire: Callable[[Node, str], None]) -> None:
+        """Timers are mostly moved and cancelled, hardly ever fired: the loop hears of few of
+        these."""
+        loop = asyncio.get_running_loop()
+        self._due[name] = due = loop.time() + after_s
+        running = self._handles.get(name)
+        if running is not None:
+            if running.when() <= due:
+                return
+            running.cancel()
+        self._handles[name] = loop.call_at(due, self._ring, name, fire)
+
+    def _ring(self, name: str, fire: Callable[[Node, str], None]) -> None:
+        del self._handles[name]
+        due = self._due.get(name)
+        if due is None:
+            return
+        loop = asyncio.get_running_loop()
+        if due > loop.time():
+            self._handles[name] = loop.call_at(due, self._ring, name, fire)
+            return
+        del self._due[name]
+        fire(self, name)
 
     def cancel_timer(self, name: str) -> None:
-        if handle := self.timers.pop(name, None):
-            handle.cancel()
+        self._due.pop(name, None)
 
     def stop(self) -> None:
-        for handle in self.timers.values():
+        for handle in self._handles.values():
             handle.cancel()
-        self.timers.clear()
+        self._handles.clear()
+        self._due.clear()

@@ -39,6 +39,7 @@ TYPES = {
 CASTS = {"seq": "bigint", "received_at": "double"}
 ADDED = ("position", "in_order", "quarantine", "_lane", "_answer")
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def order(
@@ -104,10 +105,8 @@ def arrival_columns(df: DataFrame, arrival: str | Sequence[str] | None) -> list[
     order."""
     types = dict(df.dtypes)
     if arrival is None:
-        chosen = [name for name in ("arrival", "topic", "offset") if name in types]
-        if "arrival" not in types:
-            chosen = ["received_at"] if "received_at" in types else []
-        if not chosen:
+        chosen = ["arrival" if "arrival" in types else "received_at"]
+        if chosen[0] not in types:
             raise Misuse("the rows do not tell their order of arrival: they have neither a column "
                          "arrival nor received_at; name the columns: arrival=[...]")  # fmt: skip
     else:
@@ -159,8 +158,8 @@ def check_store(df: DataFrame) -> None:
     """Spark keeps this kind of state in RocksDB only, and says so at the first micro-batch."""
     provider = str(df.sparkSession.conf.get(PROVIDER))
     if not provider.endswith("RocksDBStateStoreProvider"):
-        raise Misuse(f"order and sequence of a stream keep their state in RocksDB: set {PROVIDER} to "
-                     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")  # fmt: skip
+        raise Misuse(f"order and sequence of a stream keep their state in RocksDB: set {PROVIDER} "
+                     f"to {ROCKSDB}")  # fmt: skip
 
 
 # Plans.
@@ -183,9 +182,8 @@ def _judged(df: DataFrame) -> dict[str, Column]:
 
 def _table(df: DataFrame, plan: Plan, arrival: list[str], lanes: int | None) -> DataFrame:
     from pyspark.sql import functions as F
-    from pyspark.sql.pandas.functions import arrow_udf
 
-    from inorder.pipeline.order_batch import answering
+    from inorder.pipeline.order_batch import answering, beside_rows
 
     keys = [quoted(name) for name in arrival]
     if "subscriber" not in df.columns:
@@ -198,7 +196,7 @@ def _table(df: DataFrame, plan: Plan, arrival: list[str], lanes: int | None) -> 
         keys = [F.col("subscriber"), *keys]
     columns = _judged(df)
     kind = "bigint" if plan.strict else "answer bigint, reason string"
-    judged = arrow_udf(answering(plan, tuple(columns)), kind).asNondeterministic()
+    judged = beside_rows(answering(plan, tuple(columns)), kind)
     found = spread.sortWithinPartitions(*keys).withColumn("_answer", judged(*columns.values()))
     answer = F.col("_answer") if plan.strict else F.col("_answer.answer")
     found = found.where(

@@ -55,6 +55,14 @@ def answering(plan: Plan, names: tuple[str, ...]) -> Any:
     return answers
 
 
+def beside_rows(function: Any, kind: str) -> Any:
+    """A function that Spark evaluates beside the rows, once and where it stands."""
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    make: Any = arrow_udf
+    return make(function, kind).asNondeterministic()
+
+
 class Slips:
     """Answers in the order of the rows, batch by batch, as soon as all of a batch are there."""
 

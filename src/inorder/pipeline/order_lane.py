@@ -197,7 +197,7 @@ class Lane:
             tickets[~columns.is_matched[np.maximum(order, 0)]] = NOBODY
             duplicates = duplicates[columns.is_matched[duplicates]]
         for place in np.flatnonzero(order < 0).tolist():
-            tickets[place] = freed[-1 - order[place]].value[_TICKET]
+            tickets[place] = ticket_of(freed[-1 - order[place]])
         self._deliver(subscriber, tickets, in_order)
         self._refused += [(first + row, DUPLICATE) for row in duplicates.tolist()]
         return rest
@@ -236,7 +236,7 @@ class Lane:
         timers = self._s.seats[subscriber].timers
         for effect in effects:
             if isinstance(effect, Deliver):
-                out.tickets.append(effect.event.value[_TICKET])
+                out.tickets.append(ticket_of(effect.event))
                 out.in_order.append(effect.in_order)
             elif isinstance(effect, SetTimer):
                 timers[effect.name] = now + effect.after_s
@@ -277,6 +277,12 @@ class Lane:
         answers = Answers(tickets, positions, in_order, self._refused, passed)
         self._begin_answers()
         return answers
+
+
+def ticket_of(event: Event) -> int:
+    ticket = event.value[_TICKET]
+    assert isinstance(ticket, int)
+    return ticket
 
 
 class _Out:

@@ -7,14 +7,14 @@ taken apart again behind it (`unpacking`). A lane's state is read and written on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 from msgspec import Struct
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from inorder.limits import ORDER_ROWS_PER_BLOB
 from inorder.pipeline.order_lane import Plan
@@ -39,7 +39,7 @@ def packing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             if len(places)
         ]
         yield pa.record_batch(
-            [pa.array([l for l, _ in blobs], pa.int32()), pa.array([b for _, b in blobs])],
+            [pa.array([n for n, _ in blobs], pa.int32()), pa.array([b for _, b in blobs])],
             names=["lane", "rows"],
         )
 
@@ -64,7 +64,7 @@ class Orderly(Struct, frozen=True):
         return Rows.unpack(self.plan, state)
 
 
-class LaneProcessor(StatefulProcessor):  # type: ignore[misc]
+class LaneProcessor(StatefulProcessor):
     """Feeds a lane with the blobs of a micro-batch."""
 
     def __init__(self, orderly: Any) -> None:
@@ -98,6 +98,3 @@ def _pieces(table: pa.Table | None) -> Iterator[pd.DataFrame]:
     for start in range(0, table.num_rows, ORDER_ROWS_PER_BLOB):
         piece = table.slice(start, ORDER_ROWS_PER_BLOB).combine_chunks()
         yield pd.DataFrame({"rows": [blob(piece)]})
-
-
-Mapper = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

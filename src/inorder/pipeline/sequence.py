@@ -67,19 +67,19 @@ def _check(df: DataFrame) -> None:
 
 def _table(df: DataFrame, guarantee: str, keys: list[str], added: tuple[str, ...]) -> DataFrame:
     from pyspark.sql import functions as F
-    from pyspark.sql.pandas.functions import arrow_udf
 
+    from inorder.pipeline.order_batch import beside_rows
     from inorder.pipeline.sequence_rows import Sequencing, stamping
 
     kind = ", ".join(f"{name} {TYPES[name]}" for name in added)
-    stamps = arrow_udf(stamping(Sequencing(guarantee, tuple(keys), added)), kind)
+    stamps = beside_rows(stamping(Sequencing(guarantee, tuple(keys), added)), kind)
     given = [
         F.col("topic"),
         F.col("publisher") if "publisher" in df.columns else F.lit(None).cast("string"),
         F.col("seq").cast("bigint") if "seq" in df.columns else F.lit(None).cast("bigint"),
     ]
     ordered = df.repartition(1).sortWithinPartitions(*(quoted(name) for name in keys))
-    found = ordered.withColumn("_stamped", stamps.asNondeterministic()(*given))
+    found = ordered.withColumn("_stamped", stamps(*given))
     kept = [quoted(name) for name in df.columns if name not in added]
     return found.select(*kept, *(F.col(f"_stamped.{name}") for name in added))
 

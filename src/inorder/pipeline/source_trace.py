@@ -113,7 +113,7 @@ def _parts(folder: Path, columns: list[str] | None) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    paths = sorted(folder.glob("part-*.parquet"))
+    paths = sorted(p for p in folder.rglob("part-*.parquet") if "_temporary" not in p.parts)
     for path in paths:
         try:
             with pq.ParquetFile(path) as file:

@@ -2,6 +2,7 @@
 
 Rule 1: a turn is one transaction, durable when `write` returns (WAL, synchronous = FULL; `durable
         = False` gives up the last instants before a power cut, not before a crash of the process).
+        Mail alone does not wait for the disk: a power cut may lose it, and its senders repeat it.
 Rule 2: whoever writes for a machine shows its token inside the transaction; who has been replaced
         gets `Replaced`, and nothing is written.
 Rule 3: `write` either happened, or raised `Refused` (nothing was written, and nothing will be), or
@@ -18,7 +19,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from zlib import crc32
 
@@ -92,13 +93,22 @@ class File:
                 if _code(error) != _BUSY or time.monotonic() > until:
                     raise
                 time.sleep(_TRY_AGAIN_S)
-        db.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        self._durable = durable
+        self._synced = not durable
+        self._sync(durable)
         if create and not names:
             self._create()
         found = dict(db.execute("SELECT * FROM about")) if "about" in self._names() else {}
         if found.get("format") != str(FORMAT):
             raise Misuse(f"{self.path}: is a SQLite file, but not one of inorder's")
         self.name = found["name"]
+
+    def _sync(self, wanted: bool) -> None:
+        """Whether the next commit waits for the disk; what was committed before it then waits, too,
+        since the log of the database is one file."""
+        if self._synced is not wanted:
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
+            self._synced = wanted
 
     def _create(self) -> None:
         with self._transaction():
@@ -122,7 +132,7 @@ class File:
         `expected` are the offsets at which topics must go on: anything else is refused.
         """
         db = self._db
-        with self._transaction():
+        with self._transaction(durable=bool(turn.appends or turn.records)):
             self._check_owners(turn)
             last_id = self._append(turn.appends, expected or {}) if self._is_new(turn) else 0
             db.executemany(
@@ -135,9 +145,10 @@ class File:
         return last_id
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, durable: bool = True) -> Iterator[None]:
         with _translated(self.path):
             self._roll_back()  # what an earlier failure may have left open
+            self._sync(durable and self._durable)
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -340,22 +351,26 @@ class File:
         )
         found: list[LogRow] = []
         size = 0
-        with _translated(self.path):
-            rows = self._db.execute(query, (after, up_to, *topics))
+        with self._rows(query, (after, up_to, *topics)) as rows:
             for row in rows:
                 size += len(row[5])
                 # What is damaged is said when it comes first; what is before it can be read.
                 if found and (size > LOG_BYTES_AT_ONCE or crc32(row[5]) != row[6]):
-                    rows.close()
                     return found, found[-1].id
                 found += self._checked([row])
         return found, up_to
 
+    @contextmanager
+    def _rows(self, query: str, values: Sequence[object]) -> Iterator[sqlite3.Cursor]:
+        """A query that ends here, however it ends: one left open would show the file as it is now
+        to everything read later."""
+        with _translated(self.path), closing(self._db.execute(query, tuple(values))) as rows:
+            yield rows
+
     def slice(self, topic: str, start: int, end: int) -> Iterator[LogRow]:
         """The rows of a topic that hold its events from offset `start` on, up to before `end`."""
         query = f"SELECT id, topic, offset, count, at, message, crc {_SLICE}"
-        with _translated(self.path):
-            rows = self._db.execute(query, (topic, topic, start, end))
+        with self._rows(query, (topic, topic, start, end)) as rows:
             while some := rows.fetchmany(1000):
                 yield from self._checked(some)
 
@@ -391,12 +406,10 @@ class File:
         )
         found: list[MailRow] = []
         size = 0
-        with _translated(self.path):
-            rows = self._db.execute(query, tuple(targets))
+        with self._rows(query, targets) as rows:
             for id, target, source, message, crc in rows:
                 size += len(message)
                 if size > MAIL_BYTES_AT_ONCE and found:
-                    rows.close()
                     break
                 sound = crc32(message) == crc
                 found.append(MailRow(id, target, source, message if sound else b""))

@@ -106,7 +106,7 @@ class Stamps:
         if found is None:
             return None
         order, in_order, rest, freed = found
-        order = np.where(order >= 0, rows[order], order)
+        order = np.where(order >= 0, rows[np.maximum(order, 0)], order)
         return order, in_order, rows[run.duplicates], rows[rest], freed
 
 

@@ -139,6 +139,8 @@ class Run:
     def held_back(self) -> Found | None:
         if self._before_the_start() or not self._known_in_time() or not self._remembers():
             return None
+        if not len(self.kept):
+            return self.kept, np.ones(0, bool), self.kept, []
         active = self.engine.active
         lines = [n for n, t in enumerate(self.topics) if t in active or n in self.firsts]
         waiting = self.reader.engine.held.rows()

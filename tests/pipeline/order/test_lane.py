@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def in_pieces(run: Run, cuts: list[int]) -> list[Delivery]:
     lane = Rows(run.plan)
     found: list[Delivery] = []
     edges = [0, *sorted(min(cut, len(run.rows)) for cut in cuts), len(run.rows)]
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         if low < high:
             found += delivered(lane.feed(table_of(run.rows[low:high])))
             found += delivered(lane.settle())

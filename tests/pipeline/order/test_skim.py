@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def histories(draw: Any) -> list[list[dict[str, Any]]]:
     rows = [row(place, topic, stamp) for place, (topic, stamp) in enumerate(events)]
     cuts = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=3)))
     edges = [0, *cuts, len(rows)]
-    return [rows[low:high] for low, high in zip(edges, edges[1:], strict=False)]
+    return [rows[low:high] for low, high in pairwise(edges)]
 
 
 @settings(max_examples=400)
@@ -112,7 +113,9 @@ def test_what_a_log_holds_is_skimmed(options, monkeypatch):
     monkeypatch.setattr(order_lane.Lane, "_receive", _noting(order_lane.Lane._receive, slow))
     plan = Plan("total", options, start=dict.fromkeys("abc", 0))
     lane = Rows(plan)
-    found = [x for low in range(0, 4000, 1000) for x in delivered(lane.feed(table_of(rows[low : low + 1000])))]  # fmt: skip
+    found: list[Delivery] = []
+    for low in range(0, 4000, 1000):
+        found += delivered(lane.feed(table_of(rows[low : low + 1000])))
     found += delivered(lane.finish())
     assert sum(slow) < 60
     if options["mode"] == "hold":
@@ -134,8 +137,10 @@ def _noting(original: Any, slow: list[int]) -> Any:
 @pytest.mark.parametrize(
     "text",
     [
-        b'[{"a":1},{"a":2.5}]', b'[{"a":1},{"a":null}]', b'[{"a":1},{"b":1}]', b'[{"a":1},{"a":-1}]',
-        b'[{"a":1},{"a":true}]', b'[{"a":1},{"a":99999999999999999999}]', b'[{"a":1}]', b"", b"[1,2]",
+        b'[{"a":1},{"a":2.5}]', b'[{"a":1},{"a":null}]', b'[{"a":1},{"b":1}]',
+        b'[{"a":1},{"a":-1}]',
+        b'[{"a":1},{"a":true}]', b'[{"a":1},{"a":99999999999999999999}]', b'[{"a":1}]', b"",
+        b"[1,2]",
         b'[{"a":1,"":2},{"a":2}]', b'[{"a":1},{"a":0}]',
     ],
 )  # fmt: skip

@@ -93,8 +93,8 @@ def simulated(
     written = "\n".join(f"{key} = {msgspec.json.encode(value).decode()}" for key, value in
                         options.items())  # fmt: skip
     text = SCENARIO.format(
-        guarantee=name, options=written, duration=QUIET_S + duration, rate=rate, duplicate=duplicate,
-        reorder=reorder, subscribers=subscribers,
+        guarantee=name, options=written, duration=QUIET_S + duration, rate=rate,
+        duplicate=duplicate, reorder=reorder, subscribers=subscribers,
     )  # fmt: skip
     log = guarantee(name).log
     rows: list[dict[str, Any]] = []

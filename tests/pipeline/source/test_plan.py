@@ -13,6 +13,8 @@ from inorder.pipeline.source_plan import Slice, admitted, chosen, ranges, resolv
 
 SIZES = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 40_000), min_size=1)
 
+SMALL = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 100), min_size=1)
+
 
 def slices_of(sizes: dict[str, int]) -> list[Slice]:
     return [Slice(topic, 3, 3 + size) for topic, size in sorted(sizes.items()) if size]
@@ -76,7 +78,7 @@ def test_an_unfair_share_is_found():
         check_shares(greedy, {"a": 10, "b": 10}, 12)
 
 
-@given(st.lists(SIZES, min_size=1, max_size=6), st.integers(1, 30_000))
+@given(st.lists(SMALL, min_size=1, max_size=6), st.integers(5, 300))
 def test_batches_one_after_the_other_read_every_event_once(grown, limit):
     """The log grows and gets topics between the batches; nothing is read twice or left out."""
     ends: dict[str, int] = {}
