@@ -309,3 +309,37 @@ def test_unsure_is_never_refused(tmp_path, monkeypatch):
             await bus.close()
 
     run(job)
+
+
+def test_a_topic_that_is_joined_slowly_is_read_from_where_it_was_joined(monkeypatch):
+    """The place of the second topic is asked for while others write and the first is read."""
+    id_of = MemoryBroker.id_of
+
+    async def slow(self: MemoryBroker, topic: str, offset: int) -> int | None:
+        found = await id_of(self, topic, offset)
+        if topic == "y":
+            await asyncio.sleep(0.05)
+        return found
+
+    monkeypatch.setattr(MemoryBroker, "id_of", slow)
+
+    async def job() -> None:
+        async with inorder.connect("memory://slow", "none") as bus:
+            await bus.publish("x", {})
+            await bus.publish("y", {})
+
+            async def more() -> None:
+                for _ in range(60):
+                    await bus.publish("x", {})
+                    await bus.publish("y", {})
+                    await asyncio.sleep(0.001)
+
+            publishing = asyncio.create_task(more())
+            async with bus.subscribe("x", "y", replay={"x": 0, "y": 1}) as events:
+                found = [await events.next(5) for _ in range(121)]
+                for topic, first in (("x", 0), ("y", 1)):
+                    mine = [event.offset for event in found if event.topic == topic]
+                    assert mine == list(range(first, 61))
+            await publishing
+
+    run(job)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import inorder
-from inorder.errors import Misuse
+from inorder.errors import Misuse, TooLarge
+from inorder.store.file import File
 from tests.live.contract import BrokerContract, BusContract
 from tests.live.contract_ends import EndsContract
 
@@ -45,3 +46,13 @@ def test_a_path_is_relative_to_the_working_folder(tmp_path, monkeypatch):
     with inorder.connect_sync("sqlite:///here.db?durable=no") as bus:
         bus.publish("t", {})
     assert (tmp_path / "here.db").exists()
+
+
+def test_a_file_has_room_for_so_many_topics(tmp_path, monkeypatch):
+    monkeypatch.setattr("inorder.store.file.TOPICS_PER_BROKER_MAX", 2)
+    file = File(tmp_path / "f.db")
+    for topic in ("a", "b", "a"):
+        assert file.declare(topic, "none") == "none"
+    with pytest.raises(TooLarge):
+        file.declare("c", "none")
+    file.close()

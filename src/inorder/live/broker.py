@@ -1,9 +1,9 @@
 """What the bus needs of whatever moves and keeps its messages.
 
-Rule 1: `write` is all or nothing, and what is not mail is durable when it returns. It raises `Refused` when nothing was
-        written and nothing will be, `Replaced` when another process owns one of the machines
-        meanwhile, and `Unsure` when nobody can know. After any other error of ours, too, nothing
-        was written (`Damaged`, say), but it is no use to go on.
+Rule 1: `write` is all or nothing, and what is not mail is durable when it returns. It raises
+        `Refused` when nothing was written and nothing will be, `Replaced` when another process owns
+        one of the machines meanwhile, and `Unsure` when nobody can know. After any other error of
+        ours, too, nothing was written (`Damaged`, say), but it is no use to go on.
 Rule 2: a topic's log is handed over whole and in its order. Between topics nothing is promised.
 Rule 3: a machine has one owner at a time; its token only grows.
 Rule 4: mail may come twice, late, or not at all, and from owners that have been replaced: the

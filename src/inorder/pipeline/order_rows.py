@@ -112,7 +112,23 @@ def unblob(data: Any) -> pa.Table:
 
 
 def arrival_order(rows: pa.Table, columns: Sequence[str]) -> Any:
-    """The places of rows in their order of arrival; nulls come first, as Spark has it."""
+    """The places of rows such that those of each subscriber are in their order of arrival.
+
+    Mostly the first column tells already; the others are only there to break ties.
+    """
+    first = _keys(rows, columns[:1])
+    if "subscriber" in rows.column_names:
+        coded = rows.column("subscriber").combine_chunks().dictionary_encode()
+        first.append(pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False))
+    order = np.lexsort(first)
+    tied = np.ones(max(0, len(order) - 1), bool)
+    for key in first:
+        tied &= np.diff(key[order].astype(np.float64)) == 0
+    return np.lexsort(_keys(rows, columns)) if tied.any() else order
+
+
+def _keys(rows: pa.Table, columns: Sequence[str]) -> list[Any]:
+    """Keys for a sort, the last first; nulls come first, as Spark has it."""
     keys: list[Any] = []
     for name in reversed(columns):
         column = rows.column(name).combine_chunks()
@@ -125,4 +141,4 @@ def arrival_order(rows: pa.Table, columns: Sequence[str]) -> Any:
         keys.append(pc.fill_null(column, 0).to_numpy(zero_copy_only=False))
         if column.null_count:
             keys.append(column.is_valid().to_numpy(zero_copy_only=False))
-    return np.lexsort(keys)
+    return keys

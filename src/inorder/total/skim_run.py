@@ -196,8 +196,9 @@ class Run:
         line_of = np.full(len(self.topics), -1, np.intp)
         line_of[lines] = np.arange(len(lines))
         rows = np.maximum(self.table[lines][:, self.kept], 0)
-        own = [*(place[topic] for topic, _, _ in waiting), *line_of[self.own[self.kept]]]
-        return np.column_stack([early, rows]), np.array(own, np.intp)
+        first = np.array([place[topic] for topic, _, _ in waiting], np.intp)
+        own = np.concatenate([first, line_of[self.own[self.kept]]])
+        return np.column_stack([early, rows]), own
 
     def _release(
         self, lines: list[int], waiting: list[Any], order: Any, rest: Any, clock: Any
