@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benches import audit, content, fifo, simulator, total
+from benches import audit, bus, content, fifo, match, order, simulator, source, total
 
 
 def main() -> None:
@@ -11,6 +11,10 @@ def main() -> None:
     fifo.main()
     content.main()
     audit.main()
+    bus.main()
+    source.main()
+    match.main()
+    order.main()
 
 
 if __name__ == "__main__":

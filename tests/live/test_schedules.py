@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 import inorder
-from inorder.errors import InorderError, Refused, Unsure
+from inorder.errors import BadTrace, InorderError, Refused, Unsure
 from inorder.live import brokers
+from inorder.live.brokers import memory
 from inorder.live.brokers.memory import MemoryBroker, Owner
 from inorder.live.host import Host
 from inorder.live.keeper import Keeper
@@ -93,7 +94,7 @@ class Schedule:
         self.random = random.Random(f"schedule {seed}")
         self.guarantee = guarantee
         self.folder = folder
-        self.url = f"moody://{folder.name}"
+        self.url = f"moody://{folder.parent.name}.{folder.name}"
         self.folders: list[Path] = []
         self.reading: list[asyncio.Task[None]] = []
         self.delivered: dict[str, list[str]] = {}
@@ -112,7 +113,7 @@ class Schedule:
                 await asyncio.sleep(0.02)
             else:
                 return bus
-        raise AssertionError("the bus never opened")
+        raise RuntimeError("the bus never opened")
 
     async def subscribe(self, bus: Any, **wanted: Any) -> None:
         for _ in range(100):
@@ -124,7 +125,7 @@ class Schedule:
             mine = self.delivered.setdefault(events.name, [])
             self.reading.append(asyncio.create_task(self._read(events, mine)))
             return
-        raise AssertionError("nobody could subscribe")
+        raise RuntimeError("nobody could subscribe")
 
     async def _read(self, events: Any, mine: list[str]) -> None:
         async for event in events:
@@ -188,6 +189,8 @@ def _moody(monkeypatch):
     monkeypatch.setitem(brokers.SCHEMES, "moody", Moody)
     monkeypatch.setattr("inorder.live.keeper.LOOK_S", 0.02)
     monkeypatch.setattr("inorder.live.keeper.RENEW_S", 0.1)
+    yield
+    memory._hubs.clear()  # what a control that failed has left
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -209,9 +212,9 @@ def test_everything_goes_wrong_sometimes():
 
 
 def found_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guarantee: str, **moods: Any
-) -> bool:
-    """Whether some schedule with these moods breaks a promise."""
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guarantee: str, seeds: int = 8, **moods: Any
+) -> str:
+    """What some schedule with these moods breaks, or nothing."""
 
     def fixed(self: Chance, seed: int) -> None:
         original(self, seed)
@@ -220,26 +223,20 @@ def found_out(
 
     original = Chance.__init__
     monkeypatch.setattr(Chance, "__init__", fixed)
-    for seed in range(8):
+    for seed in range(seeds):
         folder = tmp_path / f"{seed}"
         folder.mkdir()
         try:
             schedule(seed, guarantee, folder)
-        except (AssertionError, InorderError, TimeoutError):
-            return True
-    return False
+        except (AssertionError, BadTrace) as error:
+            # Judges complain, or no judge can make sense of it: an id that is used twice, say.
+            return str(error)
+    return ""
 
 
-def test_control_without_a_defect_nothing_is_found(tmp_path, monkeypatch):
-    monkeypatch.setattr("tests.live.test_schedules.SEEDS", range(1))
-    original = Chance.__init__
-
-    def fixed(self: Chance, seed: int) -> None:
-        original(self, seed)
-        self.refused, self.replaced = 0.1, 0.03
-
-    monkeypatch.setattr(Chance, "__init__", fixed)
-    schedule(0, "total", tmp_path)
+@pytest.mark.parametrize("moods", [{"refused": 0.2, "replaced": 0.0}, {"replaced": 0.2}])
+def test_control_without_a_defect_nothing_is_found(tmp_path, monkeypatch, moods):
+    assert found_out(tmp_path, monkeypatch, "total", seeds=2, **moods) == ""
 
 
 @pytest.mark.parametrize("guarantee", ["none", "total"])
@@ -313,15 +310,20 @@ def test_unsure_is_never_refused(tmp_path, monkeypatch):
 
 def test_a_topic_that_is_joined_slowly_is_read_from_where_it_was_joined(monkeypatch):
     """The place of the second topic is asked for while others write and the first is read."""
-    id_of = MemoryBroker.id_of
+    id_of, log = MemoryBroker.id_of, MemoryBroker.log
 
-    async def slow(self: MemoryBroker, topic: str, offset: int) -> int | None:
+    async def slow_id_of(self: MemoryBroker, topic: str, offset: int) -> int | None:
         found = await id_of(self, topic, offset)
-        if topic == "y":
-            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05 if topic == "y" else 0.0)
         return found
 
-    monkeypatch.setattr(MemoryBroker, "id_of", slow)
+    async def slow_log(self: MemoryBroker, *window: Any) -> Any:
+        found = await log(self, *window)
+        await asyncio.sleep(0.03)
+        return found
+
+    monkeypatch.setattr(MemoryBroker, "id_of", slow_id_of)
+    monkeypatch.setattr(MemoryBroker, "log", slow_log)
 
     async def job() -> None:
         async with inorder.connect("memory://slow", "none") as bus:

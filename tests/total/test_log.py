@@ -17,7 +17,7 @@ from inorder.total import Options, Stage, on_log, services
 from inorder.total.directory import OPEN_STAGE
 from inorder.total.messages import Create, Events, Frame, Walk
 from inorder.total.reader import Reader, restamped, stamped
-from inorder.total.stamp import consistent, read_text, text_of
+from inorder.total.stamp import consistent, read_text, text_of, texts_of, with_own
 
 TRUSTED = on_log(Options(links="trusted"))
 
@@ -220,6 +220,17 @@ def test_a_stamp_survives_its_text(epoch, entries):
     assert read_text(topic, text_of(epoch, stamp)) == (epoch, number, others)
     message = restamped(Event("p", 1, topic), text_of(epoch, stamp))
     assert stamped(message) == [(Event("p", 1, topic), text_of(epoch, stamp))]
+
+
+@given(
+    st.integers(0, 2),
+    st.dictionaries(st.text(min_size=1, max_size=4), st.integers(0, 99)),
+    st.text(min_size=1, max_size=4),
+)
+def test_the_texts_of_a_batch_are_those_of_its_events(epoch, entries, topic):
+    others = tuple(sorted((name, n) for name, n in entries.items() if name != topic))
+    each = [text_of(epoch, with_own(others, topic, number)) for number in (7, 8, 9)]
+    assert texts_of(epoch, others, topic, 7, 3) == each
 
 
 @pytest.mark.parametrize(

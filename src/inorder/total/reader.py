@@ -35,7 +35,7 @@ from inorder.total.gaps import Gaps, TopicGaps
 from inorder.total.holding import Key
 from inorder.total.messages import Events
 from inorder.total.options import Options
-from inorder.total.stamp import read_text, text_of, with_own
+from inorder.total.stamp import read_text, texts_of
 
 
 class _State(Struct):
@@ -198,11 +198,9 @@ def stamped(message: Any) -> list[tuple[Event, str]]:
     """The events of what a topic manager diffused, each with its stamp as text."""
     if not isinstance(message, Events):
         return []
-    topic, epoch, others = message.topic, message.epoch, message.stamp
-    return [
-        (event, text_of(epoch, with_own(others, topic, number)))
-        for number, event in enumerate(message.events, message.first)
-    ]
+    events = message.events
+    texts = texts_of(message.epoch, message.stamp, message.topic, message.first, len(events))
+    return list(zip(events, texts, strict=True))
 
 
 def restamped(event: Event, stamp: str) -> Events:
