@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ class Troupe:
         )
 
     def wait_for(self, more: int, patience_s: float = 30.0) -> None:
-        """Until so many more publications were accepted: then everybody is at work."""
+        """Until so many more publications were accepted."""
         goal = self.accepted() + more
         end = time.monotonic() + patience_s
         while self.accepted() < goal:
@@ -76,6 +77,29 @@ class Troupe:
                 assert process.poll() is None, self.errors(name)
             assert time.monotonic() < end, "nothing is accepted any more"
             time.sleep(0.02)
+
+    def wait_until_at_work(self, name: str, patience_s: float = 30.0) -> None:
+        """A process killed before it has begun proves nothing."""
+        before = self._done(name)
+        end = time.monotonic() + patience_s
+        while self._done(name) <= before:
+            assert self.processes[name].poll() is None, self.errors(name)
+            assert time.monotonic() < end, f"{name} does not begin"
+            time.sleep(0.02)
+
+    def _done(self, name: str) -> int:
+        """How much a process has written down; a keeper only says who it is."""
+        if self.roles[name] != "keep":
+            kind = "published" if name in PUBLISHERS else "delivered"
+            return len(lines(self.folder / f"{name}.{kind}"))
+        return int(self.owner_of(name) == name)
+
+    def owner_of(self, node: str) -> str | None:
+        """The process that owns a machine now."""
+        with closing(sqlite3.connect(self.path)) as db:
+            found = db.execute("SELECT process FROM owners WHERE node = ?", (node,)).fetchone()
+        pids = {process.pid: name for name, process in self.processes.items()}
+        return pids.get(found[0]) if found else None
 
     def finish(self) -> None:
         """Publishers first; subscribers when they have everything."""
@@ -156,16 +180,19 @@ def test_killed_processes_lose_nothing_and_double_nothing(tmp_path, ordered, kil
         for name in troupe.roles:
             troupe.start(name)
             time.sleep(0.1)  # so that the keeper owns the managers first
+        for name in (*PUBLISHERS, *SUBSCRIBERS):
+            troupe.wait_until_at_work(name)
         killed: Counter[str] = Counter()
         for number in range(kills):
             troupe.wait_for(10)
             time.sleep(chance.uniform(0.0, 0.2))
             # Everybody has a turn, the owner of the managers first.
-            names = [*troupe.roles] if number % 5 else [owner(troupe) or "k1"]
+            names = [*troupe.roles] if number % 5 else [troupe.owner_of("stage1") or "k1"]
             name = chance.choice(names)
             troupe.kill(name)
             killed[troupe.roles[name]] += 1
             troupe.start(name)
+            troupe.wait_until_at_work(name)
         troupe.wait_for(10)
         troupe.finish()
         counts = judged(troupe.history(), ordered)
@@ -176,15 +203,6 @@ def test_killed_processes_lose_nothing_and_double_nothing(tmp_path, ordered, kil
         assert ordered != "total" or all(line["in_order"] for line in late)
     finally:
         troupe.end()
-
-
-def owner(troupe: Troupe) -> str | None:
-    """The process that owns the managers now."""
-    with sqlite3.connect(troupe.path) as db:
-        found = db.execute("SELECT process FROM owners WHERE node = 'stage1'").fetchone()
-    db.close()
-    pids = {process.pid: name for name, process in troupe.processes.items()}
-    return pids.get(found[0]) if found else None
 
 
 def suspend(troupe: Troupe, name: str) -> None:
@@ -220,12 +238,12 @@ def test_an_owner_that_was_suspended_comes_back_to_nothing(tmp_path):
         for name in (*PUBLISHERS, *SUBSCRIBERS):
             troupe.start(name)
         troupe.wait_for(50)
-        assert owner(troupe) == "k1"
+        assert troupe.owner_of("stage1") == "k1"
         suspend(troupe, "k1")
         before = troupe.accepted()
         time.sleep(OWNER_SILENT_S_MAX)
         troupe.wait_for(max(1, before + 50 - troupe.accepted()))
-        assert owner(troupe) not in (None, "k1")
+        assert troupe.owner_of("stage1") not in (None, "k1")
         own = len(lines(tmp_path / "k1.published"))
         troupe.processes["k1"].send_signal(signal.SIGCONT)
         troupe.wait_for(50)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ from inorder.live import brokers
 from inorder.live.brokers import memory
 from inorder.live.brokers.memory import MemoryBroker, Owner
 from inorder.live.host import Host
-from inorder.live.keeper import Keeper
 from inorder.store.rows import MailRow, Turn
-from tests.live.judge import gather, judged, run
+from tests.live.contract_ends import failing
+from tests.live.judge import gather, judged, run, traces, until
 
 TOPICS = ("x", "y")
 SEEDS = range(6)
@@ -259,14 +260,66 @@ def test_control_an_answer_before_the_write_is_found_out(tmp_path, monkeypatch, 
     assert found_out(tmp_path, monkeypatch, guarantee, refused=0.2, replaced=0.0)
 
 
+async def stale_owner(folder: Path) -> None:
+    """An owner is held up in the middle of a write, replaced, and then writes after all."""
+    Moody.chance = Chance(0)
+    Moody.chance.on = False
+    folders = [folder / name for name in "ab"]
+    order = {"deadline": 3, "resend": 0.05}
+    async with (
+        inorder.connect("moody://stale", name="a", trace=folders[0], **order) as owner,
+        inorder.connect("moody://stale", name="b", trace=folders[1], **order) as other,
+        other.subscribe("t", replay="all") as events,
+    ):
+        await owner.publish("t", {"n": 0})
+        broker = failing(owner)
+        broker.blocked = asyncio.Event()
+        late = asyncio.create_task(owner.publish_many("t", [{"n": 1}]))
+        await until(lambda: broker.writes > 0)
+        hub = owner.host.broker._hub
+        hub.owners["stage1"] = Owner("", hub.owners["stage1"].token + 1, 0.0)
+        await other.publish("t", {"n": 2})
+        broker.blocked.set()
+        broker.blocked = None
+        receipts = [*await late, *await other.publish_many("t", [{"n": 3}])]
+        with suppress(TimeoutError):
+            while True:
+                await events.next(0.5)
+        traces([owner, other])
+        assert receipts[-1].outcome == "accepted", receipts
+        judged(gather(folders), "total")
+
+
+def test_an_owner_that_was_replaced_in_the_middle_of_a_write_writes_nothing(tmp_path):
+    run(lambda: stale_owner(tmp_path))
+
+
 def test_control_a_broker_that_checks_no_tokens_is_found_out(tmp_path, monkeypatch):
     monkeypatch.setattr(Moody, "checks_tokens", False)
+    with pytest.raises(AssertionError):
+        run(lambda: stale_owner(tmp_path))
 
-    async def blind(self: Keeper) -> None:
-        """And owners that do not ask whether they still are."""
 
-    monkeypatch.setattr(Keeper, "_renew", blind)
-    assert found_out(tmp_path, monkeypatch, "total", refused=0.0, replaced=0.2)
+async def refused_turn(folder: Path) -> None:
+    """One write is refused; what comes after it is accepted, and due."""
+    bus = inorder.connect("memory://refused", deadline=1, resend=0.05, trace=folder)
+    async with bus, bus.subscribe("t") as events:
+        await bus.publish("t", {"n": 0})
+        broker = failing(bus)
+        broker.error = Refused("not now")
+        (refused,) = await bus.publish_many("t", [{"n": 1}])
+        broker.error = None
+        (accepted,) = await bus.publish_many("t", [{"n": 2}])
+        with suppress(TimeoutError):
+            while True:
+                await events.next(0.5)
+        traces([bus])
+        assert (refused.outcome, accepted.outcome) == ("refused", "accepted")
+        judged(gather([folder]), "total")
+
+
+def test_a_refused_turn_never_happened(tmp_path):
+    run(lambda: refused_turn(tmp_path / "trace"))
 
 
 def test_control_a_machine_that_survives_its_refused_turn_is_found_out(tmp_path, monkeypatch):
@@ -274,7 +327,8 @@ def test_control_a_machine_that_survives_its_refused_turn_is_found_out(tmp_path,
         self.turn += 1
 
     monkeypatch.setattr(Host, "_refused", forgiving)
-    assert found_out(tmp_path, monkeypatch, "total", refused=0.2, replaced=0.0)
+    with pytest.raises(AssertionError):
+        run(lambda: refused_turn(tmp_path / "trace"))
 
 
 def test_unsure_is_never_refused(tmp_path, monkeypatch):
@@ -308,33 +362,33 @@ def test_unsure_is_never_refused(tmp_path, monkeypatch):
     run(job)
 
 
-def test_a_topic_that_is_joined_slowly_is_read_from_where_it_was_joined(monkeypatch):
+def test_a_topic_that_is_joined_slowly_is_read_from_where_it_was_joined():
     """The place of the second topic is asked for while others write and the first is read."""
-    id_of, log = MemoryBroker.id_of, MemoryBroker.log
 
-    async def slow_id_of(self: MemoryBroker, topic: str, offset: int) -> int | None:
-        found = await id_of(self, topic, offset)
-        await asyncio.sleep(0.05 if topic == "y" else 0.0)
-        return found
+    def slow(verb: Any, topic: str, pause_s: float) -> Any:
+        async def slowed(*values: Any) -> Any:
+            found = await verb(*values)
+            await asyncio.sleep(pause_s if values[0] == topic or not topic else 0.0)
+            return found
 
-    async def slow_log(self: MemoryBroker, *window: Any) -> Any:
-        found = await log(self, *window)
-        await asyncio.sleep(0.03)
-        return found
-
-    monkeypatch.setattr(MemoryBroker, "id_of", slow_id_of)
-    monkeypatch.setattr(MemoryBroker, "log", slow_log)
+        return slowed
 
     async def job() -> None:
-        async with inorder.connect("memory://slow", "none") as bus:
-            await bus.publish("x", {})
-            await bus.publish("y", {})
+        async with (
+            inorder.connect("memory://slow", "none") as writer,
+            inorder.connect("memory://slow", "none") as bus,
+        ):
+            broker: Any = bus.host.broker
+            broker.id_of = slow(broker.id_of, "y", 0.05)
+            broker.log = slow(broker.log, "", 0.03)
+            await writer.publish("x", {})
+            await writer.publish("y", {})
 
             async def more() -> None:
                 for _ in range(60):
-                    await bus.publish("x", {})
-                    await bus.publish("y", {})
-                    await asyncio.sleep(0.001)
+                    await writer.publish("x", {})
+                    await writer.publish("y", {})
+                    await asyncio.sleep(0.002)
 
             publishing = asyncio.create_task(more())
             async with bus.subscribe("x", "y", replay={"x": 0, "y": 1}) as events:
