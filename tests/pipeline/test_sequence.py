@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from inorder.check import judge
 from inorder.check.history import History
@@ -34,7 +35,7 @@ TOPICS = ["orders", "payments", "stock", 'odd "one", é']
 
 def by_the_stage(topics: list[str]) -> list[str]:
     """The stamps a log's stage gives, event by event."""
-    options = on_log(Options(links="trusted"))
+    options = replace(on_log(Options()), links="trusted")
     stage = Stage("stage1", Directory((), 0), options)
     found = []
     for seq, topic in enumerate(topics, 1):

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from inorder.effect import Deliver, Diffuse, Note, Persist
 from inorder.errors import BadFrame, BadMessage, BadScenario
@@ -19,7 +20,7 @@ from inorder.total.messages import Create, Events, Frame, Walk
 from inorder.total.reader import Reader, restamped, stamped
 from inorder.total.stamp import consistent, read_text, text_of, texts_of, with_own
 
-TRUSTED = on_log(Options(links="trusted"))
+TRUSTED = replace(on_log(Options()), links="trusted")
 
 
 def stage(options: Options = TRUSTED) -> Stage:
@@ -101,6 +102,8 @@ def test_a_name_that_cannot_be_a_topic_is_refused_and_changes_nothing(topic):
 def test_options_that_a_log_cannot_have_are_refused():
     with pytest.raises(BadScenario):
         on_log(Options(mode="tag", stamp="compact"))
+    with pytest.raises(BadScenario):
+        on_log(Options(links="trusted"))
     with pytest.raises(BadScenario):
         Options(topics_per_stage=0, path="forest")
 

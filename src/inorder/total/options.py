@@ -121,6 +121,8 @@ def on_log(options: Options) -> Options:
     """The same options over a network that keeps everything, with topics not known beforehand."""
     if options.stamp != "full" or options.path != "chain" or options.swaps != "off":
         raise BadScenario("order", "a log wants stamp = full, path = chain and swaps = off")
+    if options.links == "trusted":
+        raise BadScenario("order.links", "processes come and go: a log wants sessions")
     return replace(
         options, topics_per_stage=0, threshold=0, network="log", diffusion="manager", retention=0
     )

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from msgspec.structs import replace
+
 from inorder.effect import Diffuse
 from inorder.event import Event
 from inorder.limits import WAITING_PUBLICATIONS_MAX
@@ -33,7 +35,7 @@ class Sequencer:
     """The machine of all topics of a log."""
 
     def __init__(self) -> None:
-        options = on_log(Options(links="trusted"))
+        options = replace(on_log(Options()), links="trusted")
         self._stage = Stage(OPEN_STAGE, Directory((), options.topics_per_stage), options)
 
     def counts(self) -> dict[str, int]:
