@@ -15,6 +15,7 @@ from inorder.guarantee import guarantee
 from inorder.job.stages import Stream, wait_for
 from inorder.job.tables import Member, RunTable, SinkTable
 from inorder.pipeline.session import session
+from tests.cluster.cluster import CONF
 
 TOPICS = ["bonds", "metals", "rates"]
 MEMBERS = [
@@ -55,12 +56,13 @@ class Dying(Stream):
 
 def main() -> None:
     folder, out = Path(sys.argv[1]), Path(sys.argv[2])
-    job = stream(folder, out, 100)
+    job = stream(folder, out, 200)
     if len(sys.argv) > 3:
         job.__class__ = Dying
         job.last = int(sys.argv[3])
     # Under spark-submit the master is given already.
-    spark = session(None if "SPARK_SUBMIT_OPTS" in os.environ else "local[2]")
+    submitted = "SPARK_SUBMIT_OPTS" in os.environ
+    spark = session(None) if submitted else session("local[2]", CONF)
     wait_for(job.start(spark), 0, lambda share: None)
 
 

@@ -54,12 +54,12 @@ def test_a_driver_killed_between_the_write_and_the_commit(shop):
     out = folder / "driver"
     command = [sys.executable, str(PROGRAM), str(folder), str(out)]
     environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[2])}
-    died = subprocess.run([*command, "2"], env=environment, capture_output=True, timeout=300)
+    died = subprocess.run([*command, "1"], env=environment, capture_output=True, timeout=300)
     assert died.returncode == -signal.SIGKILL, died.stderr.decode()[-2000:]
     commits = {path.name for path in (out / "checkpoint" / "commits").iterdir()}
-    assert "1" in commits
-    assert "2" not in commits
-    assert (out / "pipeline" / "deliveries" / "batch-000000002").is_dir()
+    assert "0" in commits
+    assert "1" not in commits
+    assert (out / "pipeline" / "deliveries" / "batch-000000001").is_dir()
     again = subprocess.run(command, env=environment, capture_output=True, timeout=300)
     assert again.returncode == 0, again.stderr.decode()[-2000:]
     assert table(out) == expected
@@ -81,10 +81,10 @@ def test_an_executor_killed_in_the_middle(cluster: Cluster, shop):
 
 
 def kill_one(running: Cluster, commits: Path, killed: list[int]) -> None:
-    """SIGKILL for an executor, once the second batch is through."""
+    """SIGKILL for an executor, once the first batch is through."""
     until = time.monotonic() + 300
     while time.monotonic() < until:
-        if (commits / "1").exists() and (found := executors(running)):
+        if (commits / "0").exists() and (found := executors(running)):
             os.kill(found[0], signal.SIGKILL)
             killed.append(found[0])
             return

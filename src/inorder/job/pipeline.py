@@ -61,7 +61,7 @@ class PipelineJob:
         self.out = Path(t.run.out) if out is None else out
         own_report = t.run.report is None or out is not None
         self._report = self.out / "report.html" if own_report else Path(str(t.run.report))
-        self.url = t.source.url.replace("{out}", str(self.out))
+        self.url = _absolute(t.source.url.replace("{out}", str(self.out)))
         topics = t.source.subscribe
         self._live = members(t.subscribers, topics, str(self.seed), "subscribers")
         self._matched = members(t.subscriptions, topics, str(self.seed), "subscriptions")
@@ -242,6 +242,14 @@ class PipelineJob:
                 "reports": [str(report) for report in self.reports()],
             }
         ).decode()
+
+
+def _absolute(url: str) -> str:
+    """Spark's workers have a working folder of their own."""
+    for scheme in ("sqlite:///", "trace:///"):
+        if url.startswith(scheme):
+            return f"{scheme}{Path(url.removeprefix(scheme)).absolute()}"
+    return url
 
 
 def _everything(topics: tuple[str, ...]) -> dict[str, Any]:

@@ -127,15 +127,21 @@ class Sweep:
             context.parallelize(list(map(encode, waiting)), slices).foreachPartition(in_task)
 
         before = len(self.points) - len(waiting)
+
+        def tell() -> None:
+            done = min(before + int(counted.value or 0), len(self.points))
+            show(f"{done} of {len(self.points)} points", done / len(self.points))
+
+        tell()
         with ThreadPoolExecutor(1) as pool:
             running: Future[None] = pool.submit(inheritable_thread_target(spark)(job))
             try:
                 while not _is_over(running):
-                    done = min(before + int(counted.value or 0), len(self.points))
-                    show(f"{done} of {len(self.points)} points", done / len(self.points))
+                    tell()
             except BaseException:
                 context.cancelJobGroup(GROUP)
                 raise
+        tell()
         self._check(running.exception(), waiting)
 
     def _check(self, error: BaseException | None, waiting: list[Point]) -> None:

@@ -12,10 +12,11 @@ import sys
 from inorder.pipeline.session import session
 from inorder.pipeline.sink import StreamWriter
 from inorder.pipeline.source import DefaultSource
+from tests.cluster.cluster import CONF
 
 
 def main(source: str, target: str, checkpoint: str, fatal: int) -> None:
-    spark = session("local[2]", {"spark.driver.memory": "512m"})
+    spark = session("local[2]", CONF)
     jvm = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
     victims = [jvm, os.getpid()]
 
