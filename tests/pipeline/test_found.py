@@ -23,6 +23,7 @@ from inorder.event import Event
 from inorder.job import PipelineJob, job_of
 from inorder.job import pipeline as job_pipeline
 from inorder.pipeline import order_lane, sink, source
+from inorder.pipeline.order import _check_start
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows, arrival_order
 from inorder.pipeline.sequence_rows import Sequencing
@@ -186,6 +187,13 @@ def test_a_stamp_beyond_64_bits_is_put_aside(stamp):
     assert found[1][3] is not None
 
 
+@pytest.mark.parametrize("start", [{"s": {"t": 0}, "a": 1}, {"a": 1, "s": {"t": 0}}])
+def test_a_start_is_by_topic_or_by_subscriber(start):
+    """Both at once pass the check, and end on a worker with an error of Python's."""
+    with pytest.raises(Misuse):
+        _check_start(start)
+
+
 # Late rows, and rows that cannot be used.
 
 
@@ -281,6 +289,15 @@ def test_a_sink_forgets_its_own_receipts_only(tmp_path):
     sink.StreamWriter(plan).commit([sink.Written("a")], 1 + sink.SINK_BATCHES_KEPT)
     sink.append(plan, "a/1", 7, 0, batch(topic=["t"], value=[1]))
     assert len(read(tmp_path / "a.db")) == 1
+
+
+def test_two_jobs_of_one_publisher_publish_different_events(tmp_path):
+    """Every batch job is batch 0: with the option publisher, the next one begins at 1 again."""
+    plan = planned(tmp_path / "a.db", {"topic": "s", "value": "n"}, publisher="etl")
+    for job in ("job-1", "job-2"):
+        sink.append(plan, job, 0, 0, batch(topic=["t"], value=[1]))
+    names = [each[3] for each in read(tmp_path / "a.db")]
+    assert len(names) == len({*names}) == 2
 
 
 def test_what_the_sink_takes_can_be_read(tmp_path):
@@ -448,4 +465,4 @@ def test_a_stream_from_the_latest_event_on_remembers_where_it_began(spark, tmp_p
     job_of(table).run(lambda: spark, quiet)
     publish(tmp_path, 2, 3)
     [variant] = job_of(table).run(lambda: spark, quiet)
-    assert len(delivered(variant.folder)["all"]) == 3
+    assert len(delivered(variant.folder).get("all", [])) == 3

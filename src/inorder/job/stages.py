@@ -47,8 +47,13 @@ def arrivals(spark: SparkSession, folder: Path, events: DataFrame) -> DataFrame:
 
 
 def live_subscriptions(spark: SparkSession, folder: Path) -> DataFrame:
-    """What the live subscribers asked for, and when."""
-    return spark.read.schema(_SUBSCRIPTIONS).json(f"{folder.absolute()}/*/subscriptions.jsonl")
+    """What the live subscribers asked for, and when.
+
+    They listened until nothing came any more: that they unsubscribed afterwards is no part of the
+    story, and would leave nothing that is owed to them.
+    """
+    rows = spark.read.schema(_SUBSCRIPTIONS).json(f"{folder.absolute()}/*/subscriptions.jsonl")
+    return rows.where("op = 'subscribe'")
 
 
 def write_trace(
