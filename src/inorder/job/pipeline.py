@@ -25,8 +25,11 @@ from inorder.errors import BadScenario, Misuse
 from inorder.guarantee import Guarantee
 from inorder.job.live import Load
 from inorder.job.stages import (
+    EVERYTHING,
     Stream,
     arrivals,
+    first_offsets,
+    last_offsets,
     live_subscriptions,
     read_log,
     remove,
@@ -36,8 +39,17 @@ from inorder.job.stages import (
     write_trace,
 )
 from inorder.job.summary import Variant, read_back, sentences_of
-from inorder.job.tables import PipelineTable, members, order_of
+from inorder.job.tables import (
+    PipelineTable,
+    check_publishers,
+    check_run,
+    check_sink,
+    members,
+    named,
+    order_of,
+)
 from inorder.pipeline.boundary import boundary
+from inorder.pipeline.source_options import read_options
 from inorder.settings import convert
 
 if TYPE_CHECKING:
@@ -45,8 +57,12 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, float], None]
 
+_SCHEMES = ("sqlite:///", "trace:///")
+
 # What the job makes in its folder, and begins anew when it brings its own publishers.
-_OWN = ("arrivals", "checkpoint", "subscription-table", "quarantine", "pipeline")
+_OWN = (
+    "arrivals", "checkpoint", "first-offsets.json", "subscription-table", "quarantine", "pipeline",
+)  # fmt: skip
 
 
 class PipelineJob:
@@ -76,10 +92,18 @@ class PipelineJob:
 
     def _check(self) -> None:
         t = self.table
+        check_run(t.run)
+        check_sink(t.sink)
+        if not self.url.startswith(_SCHEMES):
+            raise BadScenario(
+                "source.url", f"{self.url!r} is not sqlite:///FILE or trace:///FOLDER"
+            )
+        with named("source"):
+            read_options({**t.source.options(), "url": self.url})
         if not t.source.subscribe and t.source.subscribePattern is None:
             raise BadScenario("source.subscribe", "name the topics, or give a subscribePattern")
         if t.publishers is not None:
-            t.publishers.laws  # noqa: B018 (validates)
+            check_publishers(t.publishers)
             if not t.source.subscribe:
                 raise BadScenario("source.subscribe", "publishers need topics by name")
             if not self.url.startswith("sqlite:///"):
@@ -113,16 +137,10 @@ class PipelineJob:
 
     def _on_spark(self, session: SparkSession, progress: Progress) -> list[Variant]:
         options = {**self.table.source.options(), "url": self.url}
-        variants: list[Variant] = []
-        events = read_log(session, options).persist()
-        try:
-            published = events.count()
-            if self._live:
-                variants += self._compare(session, events, published, progress)
-            variants.append(self._stream(session, options, events, published, progress))
-        finally:
-            events.unpersist()
-        return variants
+        first = first_offsets(options, self.out)
+        options["startingOffsets"] = msgspec.json.encode(first).decode() if first else "earliest"
+        variants = self._compare(session, options, progress) if self._live else []
+        return [*variants, self._stream(session, options, first, progress)]
 
     def _start_load(
         self, beside: ThreadPoolExecutor, progress: Progress
@@ -144,13 +162,15 @@ class PipelineJob:
         return beside.submit(load.run, lambda share: progress("publishing", share))
 
     def _compare(
-        self, session: SparkSession, events: DataFrame, published: int, progress: Progress
+        self, session: SparkSession, options: dict[str, str], progress: Progress
     ) -> list[Variant]:
         """What live subscribers were handed: as it was, and in each order."""
         from pyspark.sql import functions as F
 
         from inorder.pipeline.order import order
 
+        events = read_log(session, options).persist()
+        published = events.count()
         seen = arrivals(session, self.out / "arrivals", events).persist()
         wanted = live_subscriptions(session, self.out / "arrivals")
         variants: list[Variant] = []
@@ -158,10 +178,10 @@ class PipelineJob:
             "in_order", F.lit(True)
         )
         rows: dict[str, DataFrame] = {"none": as_it_came}
-        for name, (ordered, options) in self._compared.items():
+        for name, (ordered, chosen) in self._compared.items():
             rows[name] = order(
                 seen, ordered.name, arrival="arrived", lanes=self.table.run.lanes,
-                start=starts_of(self._live), **options,
+                start=starts_of(self._live), **chosen,
             )  # fmt: skip
         for name, deliveries in rows.items():
             progress(f"{name}: ordering on Spark", 0.0)
@@ -169,33 +189,38 @@ class PipelineJob:
             write_trace(folder, deliveries, events, wanted, {"title": f"{self.title}: {name}"})
             variants.append(self._judged(session, name, folder, published, progress))
         seen.unpersist()
+        events.unpersist()
         return variants
 
     def _stream(
         self,
         session: SparkSession,
         options: dict[str, str],
-        events: DataFrame,
-        published: int,
+        first: dict[str, int],
         progress: Progress,
     ) -> Variant:
         """The pipeline itself: what Spark matched, in the order it gave."""
         t = self.table
         stream = Stream(
-            options, self._matched, self._guarantee, self._order, t.sink, t.run, self.out
+            options, self._matched, self._guarantee, self._order, t.sink, t.run, self.out, first
         )
-        progress("pipeline: matching and ordering", 0.0)
-        query = stream.start(session)
-        wait_for(query, published, lambda share: progress("pipeline: matching and ordering", share))
+        step = "pipeline: matching and ordering"
+        progress(step, 0.0)
+        expected = read_log(session, options).count()
+        wait_for(stream.start(session), expected, lambda share: progress(step, share))
+        # Judged is what was read, however much has come meanwhile.
+        last = last_offsets(self.out)
+        ends = msgspec.json.encode(last).decode() if last else options["startingOffsets"]
+        events = read_log(session, {**options, "endingOffsets": ends})
         self._quarantined = _count_lines(stream.quarantine)
         wanted = session.createDataFrame(
-            subscription_rows(self._matched) or [_everything(t.source.subscribe)],
+            subscription_rows(self._matched) or [_everything(sorted(last or first))],
             "subscriber string, op string, topics array<string>, where string, parameters string,"
             " at double, after bigint",
         )
         about = {"title": f"{self.title}: {self._guarantee.name} in Spark"}
         write_trace(stream.folder, None, events, wanted, about)
-        return self._judged(session, "pipeline", stream.folder, published, progress)
+        return self._judged(session, "pipeline", stream.folder, events.count(), progress)
 
     def _judged(
         self, session: SparkSession, name: str, folder: Path, published: int, progress: Progress
@@ -246,15 +271,15 @@ class PipelineJob:
 
 def _absolute(url: str) -> str:
     """Spark's workers have a working folder of their own."""
-    for scheme in ("sqlite:///", "trace:///"):
+    for scheme in _SCHEMES:
         if url.startswith(scheme):
             return f"{scheme}{Path(url.removeprefix(scheme)).absolute()}"
     return url
 
 
-def _everything(topics: tuple[str, ...]) -> dict[str, Any]:
+def _everything(topics: list[str]) -> dict[str, Any]:
     return {
-        "subscriber": "pipeline", "op": "subscribe", "topics": list(topics), "where": None,
+        "subscriber": EVERYTHING, "op": "subscribe", "topics": topics, "where": None,
         "parameters": "{}", "at": 0.0, "after": 0,
     }  # fmt: skip
 

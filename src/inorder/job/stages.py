@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from inorder.errors import BadScenario
 from inorder.guarantee import Guarantee
 from inorder.job.tables import Member, RunTable, SinkTable
@@ -16,6 +18,9 @@ from inorder.trace import SUMMARY_FILE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+# The subscriber of a job that has none of its own.
+EVERYTHING = "pipeline"
 
 _ARRIVALS = (
     "subscriber string, position bigint, event string, received_at double, delivered_at double"
@@ -97,9 +102,47 @@ def subscription_rows(members: Sequence[Member]) -> list[dict[str, Any]]:
     ]
 
 
-def starts_of(members: Sequence[Member]) -> dict[str, dict[str, int]]:
-    """Which topics each of them holds, all from their beginning."""
-    return {member.name: dict.fromkeys(member.topics, 0) for member in members}
+def starts_of(
+    members: Sequence[Member], first: Mapping[str, int] | None = None
+) -> dict[str, dict[str, int]]:
+    """Which topics each of them holds, and where they start: at their beginning if not said."""
+    known = first or {}
+    return {
+        member.name: {topic: known.get(topic, 0) for topic in member.topics} for member in members
+    }
+
+
+def first_offsets(options: Mapping[str, str], out: Path) -> dict[str, int]:
+    """The offsets at which the job starts to read topics, as its first run found them.
+
+    "latest" is a moment: whoever comes back must not start at a later one.
+    """
+    from contextlib import closing
+
+    from inorder.pipeline.source_log import open_log
+    from inorder.pipeline.source_options import EARLIEST, read_options
+    from inorder.pipeline.source_plan import chosen, resolved
+
+    file = out / "first-offsets.json"
+    if file.exists():
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, int])
+    settings = read_options(options)
+    with closing(open_log(settings)) as log:
+        extents = chosen(log.extents(), settings)
+    first = resolved(settings.starting, extents, EARLIEST)
+    out.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(msgspec.json.encode(first))
+    return first
+
+
+def last_offsets(out: Path) -> dict[str, int]:
+    """How far the stream has come, as its checkpoint says; nothing if it has done nothing."""
+    folder = out / "checkpoint"
+    done = [int(path.name) for path in (folder / "commits").glob("*") if path.name.isdigit()]
+    if not done:
+        return {}
+    lines = (folder / "offsets" / str(max(done))).read_text().splitlines()
+    return msgspec.json.decode(lines[2], type=dict[str, int])
 
 
 class Stream:
@@ -114,8 +157,11 @@ class Stream:
         sink: SinkTable,
         run: RunTable,
         out: Path,
+        first: Mapping[str, int] | None = None,
     ) -> None:
         self._options = options
+        # The offsets at which topics start that do not start at their beginning.
+        self._first = first
         self._members = members
         self._guarantee = ordered
         self._order = order
@@ -151,26 +197,43 @@ class Stream:
         reader = spark.readStream.format("inorder").options(**self._options)
         events = reader.option("quarantine", "true").load()
         events = events.withColumnRenamed("quarantine", "not_read")
-        lanes = self._run.lanes
         if not self._members:
-            ordered = order(
-                events, self._guarantee.name, subscriber="pipeline", lanes=lanes, quarantine=True,
-                **self._order,
-            )  # fmt: skip
-            reason = F.coalesce("not_read", "quarantine")
-            return ordered.withColumn("quarantine", reason).drop("not_read")
+            return self._for_all(events)
+        # What could not be read is no event for anybody: match must put it aside.
+        unreadable = F.when(F.col("not_read").isNull(), F.col("attributes")).otherwise("?")
+        events = events.withColumn("attributes", unreadable)
         table = SubscriptionTable(str((self._out / "subscription-table").absolute()))
+        rows = subscription_rows(self._members)
         if table.latest() == 0:
-            table.append(subscription_rows(self._members))
+            table.append(rows)
+        elif [msgspec.to_builtins(row) for row in table.changes(1)] != rows:
+            raise BadScenario(
+                "subscriptions", f"are not those with which {self._out} began: give another out"
+            )
         kind = self._guarantee
         options = kind.log.options(kind.options(**self._order))
         matched = match(events, table, unmatched=kind.log.wants_all(options), quarantine=True)
         ordered = order(
-            matched.withColumnRenamed("quarantine", "not_matched"), kind.name, lanes=lanes,
-            start=starts_of(self._members), quarantine=True, **self._order,
+            matched.withColumnRenamed("quarantine", "not_matched"), kind.name,
+            lanes=self._run.lanes, start=starts_of(self._members, self._first), quarantine=True,
+            **self._order,
         )  # fmt: skip
         reason = F.coalesce("not_read", "not_matched", "quarantine")
         return ordered.withColumn("quarantine", reason).drop("not_read", "not_matched")
+
+    def _for_all(self, events: DataFrame) -> DataFrame:
+        """Everything for one subscriber."""
+        from pyspark.sql import functions as F
+
+        from inorder.pipeline.order import order
+
+        ordered = order(
+            events.withColumn("subscriber", F.lit(EVERYTHING)), self._guarantee.name,
+            lanes=1, start=dict(self._first) if self._first else "beginning", quarantine=True,
+            **self._order,
+        )  # fmt: skip
+        reason = F.coalesce("not_read", "quarantine")
+        return ordered.withColumn("quarantine", reason).drop("not_read")
 
     def _save(self) -> Callable[[DataFrame, int], None]:
         """What to do with a micro-batch: the same again when it comes again.
@@ -181,6 +244,7 @@ class Stream:
         folder, quarantine = self.folder.absolute(), self.quarantine.absolute()
         sink = self._sink
         target = Path(sink.path).absolute() if sink.path else None
+        own = sink.format == "inorder"
 
         def save(frame: DataFrame, batch: int) -> None:
             from pyspark.sql import functions as F
@@ -193,8 +257,12 @@ class Stream:
                 name = f"batch-{batch:09d}"
                 deliveries = good.select(*_DELIVERY)
                 deliveries.write.mode("overwrite").parquet(str(folder / "deliveries" / name))
-                if target is not None:
-                    written = good.drop("quarantine").write.format(sink.format)
+                written = good.drop("quarantine").write.format(sink.format)
+                if own:
+                    # Receipts under the batch's own name: what is repeated is not written again.
+                    named = written.options(**sink.options).option("sink", f"job/{name}")
+                    named.mode("append").save()
+                elif target is not None:
                     written.options(**sink.options).mode("overwrite").save(str(target / name))
                 bad = frame.where("quarantine IS NOT NULL")
                 if not bad.isEmpty():

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from random import Random
 from typing import Any, Literal
 
 from msgspec import Struct, field
 
 from inorder.content.predicate import Predicate
-from inorder.errors import BadScenario, PredicateError
+from inorder.errors import BadScenario, Misuse, PredicateError
 from inorder.guarantee import Guarantee, guarantee
 from inorder.job.summary import CompareTable, DetectTable
+from inorder.limits import ORDER_LANES_MAX
 from inorder.settings import convert
 from inorder.sim.drawn import Drawn
 from inorder.sim.scenario import Attribute, attribute_law
 from inorder.sim.topics import Picker
+
+_INTERVAL = re.compile(r"[1-9]\d* (millisecond|second|minute|hour)s?")
 
 
 class SourceTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -108,6 +113,45 @@ def laws_of(attributes: dict[str, dict[str, Any]]) -> dict[str, Attribute]:
     }
 
 
+def check_publishers(table: PublishersTable) -> None:
+    """Refuse publishers that could not publish."""
+    table.laws  # noqa: B018 (validates)
+    if table.count < 1:
+        raise BadScenario("publishers.count", f"{table.count} is not at least 1")
+    for key, value in (("rate", table.rate), ("duration", table.duration)):
+        if not 0.0 < value < 1e9:
+            raise BadScenario(f"publishers.{key}", f"{value:g} is not above 0")
+    with named("publishers"):
+        guarantee(table.guarantee)
+
+
+def check_run(table: RunTable) -> None:
+    if not 1 <= table.lanes <= ORDER_LANES_MAX:
+        raise BadScenario("run.lanes", f"{table.lanes} is not between 1 and {ORDER_LANES_MAX}")
+    if table.trigger != "available-now" and not _INTERVAL.fullmatch(table.trigger):
+        raise BadScenario("run.trigger", f'{table.trigger!r} is not "available-now" or "5 seconds"')
+
+
+def check_sink(table: SinkTable) -> None:
+    """A sink is a table in a folder, or a topic of ours."""
+    if table.format == "inorder":
+        if table.path is not None or "url" not in table.options:
+            raise BadScenario("sink.options", 'format = "inorder" needs url there, and no path')
+    elif table.path is None and (table.format != "parquet" or table.options):
+        raise BadScenario("sink.path", f"say where {table.format} goes")
+
+
+@contextmanager
+def named(key: str) -> Iterator[None]:
+    """Errors inside are about this table of the file."""
+    try:
+        yield
+    except BadScenario:
+        raise
+    except Misuse as error:
+        raise BadScenario(key, str(error)) from None
+
+
 class Member(Struct, frozen=True):
     """One subscriber of a group."""
 
@@ -123,6 +167,8 @@ def members(
     """Everybody the groups describe, with the topics and values they drew."""
     found: dict[str, Member] = {}
     for number, group in enumerate(groups, 1):
+        if group.count < 1:
+            raise BadScenario(f"{key}[{number}].count", f"{group.count} is not at least 1")
         rng = Random(f"{seed}/{group.name}")
         for index in range(1, group.count + 1):
             name = group.name if group.count == 1 else f"{group.name}{index}"

@@ -54,7 +54,8 @@ def match(
 
     With `unmatched` there is a row for every subscriber that holds the topic, and `matched` tells
     whether the event is for it. With `quarantine` bad events have one row without a subscriber, and
-    the reason in `quarantine`; without, they are an error that names the event.
+    the reason in `quarantine` (with `unmatched` also one that is not matched for whoever holds the
+    topic: their place is taken); without, they are an error that names the event.
     """
     from inorder.pipeline.match_worker import Task
 

@@ -163,10 +163,17 @@ def matched(batch: Any, matcher: Matcher, unmatched: bool, quarantine: bool) -> 
         for place in np.flatnonzero(here < 0).tolist():
             reasons[place] = "the topic is null"
         bad = np.array(sorted(reasons), np.int64)
+        lost = np.full(len(here), -1, np.int64)
+        lost[bad] = here[bad]
         here[bad] = -1
         if reasons and not quarantine:
             raise _refusal(part, int(bad[0]), reasons[int(bad[0])], first)
         places, keys, flags = _pairs(matcher, names, here, attributes, unmatched)
+        if unmatched and reasons:
+            # Whoever holds the topic must know that this place is taken.
+            also, holders, _ = _pairs(matcher, names, lost, _nothing(len(lost)), True)
+            places, keys = np.concatenate([places, also]), np.concatenate([keys, holders])
+            flags = np.concatenate([flags, np.zeros(len(also), np.bool_)])
         for start in range(0, len(places), MATCH_ROWS_AT_ONCE):
             cut = slice(start, start + MATCH_ROWS_AT_ONCE)
             subscribers = matcher.arrow_names().take(pa.array(keys[cut]))
@@ -179,6 +186,10 @@ def matched(batch: Any, matcher: Matcher, unmatched: bool, quarantine: bool) -> 
             why = pa.array([reasons[place] for place in bad.tolist()], pa.string())
             yield _batch(part, bad, nobody, told, why)
         first += rows
+
+
+def _nothing(count: int) -> list[Attributes]:
+    return attributes_of(["{}"] * count)[0]
 
 
 def _rows_to_take(matcher: Matcher, names: list[str], codes: Ints, unmatched: bool) -> int:

@@ -5,17 +5,18 @@
 | url       | sqlite:///relative.db or sqlite:////absolute.db; made if there is none             |
 | topic     | the topic of all rows; without it the column `topic` says                        |
 | guarantee | under which the column `stamp` is to be read; none, without stamps               |
-| publisher | who publishes rows without columns `publisher` and `seq`; each task adds its number |
+| publisher | who publishes rows without columns `publisher` and `seq`; sink and task are added   |
 | sink      | the name under which batches are counted; a query has one, a batch job a new one |
 
 Columns `publisher` and `seq`, `published_at`, `stamp` and `attributes` (a JSON object) are used if
 they are there. Without `attributes`, all other columns are the attributes.
 
 Rule 1: a task appends all its rows or none, in one transaction that also keeps a receipt under
-        sink, batch and task. A task that is tried again, or a batch that is run again, finds the
-        receipt and appends nothing. So every row is there once, provided that a batch run again
-        is cut into the same tasks: the source's are (source_plan.py), and a receipt over another
-        number of rows stops the query.
+        sink, batch and task, with a digest of the rows; a task without rows keeps one, too. A task
+        that is tried again, or a batch that is run again, finds the receipt and appends nothing. So
+        every row is there once, provided that a batch run again is cut into the same tasks with the
+        same rows, in any order: the source's are (source_plan.py), and a receipt over other rows
+        stops the query.
 Rule 2: a topic keeps the guarantee of its first use.
 Rule 3: where stamps number the events of a topic (total order), the numbers must go on where the
         log stands. Two sinks that number one topic would contradict each other: the second is
@@ -24,11 +25,13 @@ Rule 3: where stamps number the events of a topic (total order), the numbers mus
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -61,6 +64,7 @@ _NO_STAMP = "{}"
 _ROWS_PER_BATCH = 2**32
 
 _attributes = msgspec.json.Decoder(dict[str, Scalar]).decode
+_packed = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
 class Plan(Struct, frozen=True):
@@ -203,7 +207,8 @@ def _task() -> TaskContext:
 
 
 def _key(sink: str, batch: int, task: int | str) -> str:
-    return f"spark/{sink}/{batch}/{task}"
+    """Quoted, so that no sink's keys begin like those of another."""
+    return f"spark/{quote(sink, safe='')}/{batch}/{task}"
 
 
 def append(plan: Plan, sink: str, batch: int, task: int, batches: Iterator[Any]) -> Written:
@@ -212,16 +217,18 @@ def append(plan: Plan, sink: str, batch: int, task: int, batches: Iterator[Any])
     rows = Encoding(plan, sink, batch, task)
     for each in batches:
         rows.take(each)
-    if not rows.appends:
-        return Written(sink)
     file = File(plan.place, create=False, busy_s=SINK_WAIT_S_MAX)
     try:
         for topic in rows.topics:
             _declare(file, topic, plan.guarantee)
-        if not file.write(Turn(appends=rows.appends, key=key), rows.expected):
-            before = file.receipt(key)
-            if before != len(rows.appends):
-                told = f"had {before} rows before, and {len(rows.appends)} now"
+        if not file.write(Turn(appends=rows.appends, key=key), rows.expected, rows.digest):
+            # Appended before, or nothing to append: now or then.
+            before, now = file.receipt(key), len(rows.appends)
+            if before != now:
+                told = f"had {before} rows before, and {now} now"
+                raise Refused(f"{plan.place}: task {task} of batch {batch} of {sink} {told}")
+            if not file.has_receipt(key, rows.digest):
+                told = f"had {now} rows before, as now, but not the same ones"
                 raise Refused(f"{plan.place}: task {task} of batch {batch} of {sink} {told}")
     finally:
         file.close()
@@ -234,15 +241,22 @@ class Encoding:
     def __init__(self, plan: Plan, sink: str, batch: int, task: int) -> None:
         self._plan = plan
         self._restamped = guarantee(plan.guarantee).log.restamped
-        tag = blake2b(sink.encode(), digest_size=4).hexdigest()
-        self._publisher = f"{plan.publisher or f'spark-{tag}'}/{task}"
+        # Every sink counts its batches from 0: its name keeps its events apart from other sinks'.
+        tag = blake2b(sink.encode(), digest_size=8).hexdigest()
+        self._publisher = f"{plan.publisher or 'spark'}/{tag}/{task}"
         self._seq = batch * _ROWS_PER_BATCH
         self._now = time.time()
         self._following: dict[str, int] = {}
+        self._sum = 0
         self.appends: list[Append] = []
         self.topics: dict[str, None] = {}
         # Offsets the first numbered event of each topic must get.
         self.expected: dict[str, int] = {}
+
+    @property
+    def digest(self) -> str:
+        """Says which rows these are, in whatever order they came: Spark may shuffle them."""
+        return f"{self._sum:032x}"
 
     def take(self, batch: Any) -> None:
         columns = {name: batch.column(name).to_pylist() for name in self._plan.roles}
@@ -251,7 +265,8 @@ class Encoding:
         first = self._seq + len(self.appends) + 1
         publishers = columns.get("publisher") or [self._publisher] * rows
         seqs = columns.get("seq") or range(first, first + rows)
-        times = columns.get("published_at") or [self._now] * rows
+        said = columns.get("published_at") or [None] * rows
+        times = [self._now if time is None else time for time in said]
         stamps = columns.get("stamp") or [_NO_STAMP] * rows
         if "attributes" in columns:
             values = [self._decoded(text) for text in columns["attributes"]]
@@ -261,6 +276,15 @@ class Encoding:
             map(Event, publishers, seqs, topics, values, times), stamps, strict=True
         ):
             self._add(event, stamp)
+        unnumbered = [None] * rows
+        names = (columns.get(name) or unnumbered for name in ("publisher", "seq"))
+        for row in zip(topics, *names, said, stamps, values, strict=True):
+            self._count(row)
+
+    def _count(self, row: tuple[Any, ...]) -> None:
+        """Into the digest goes what the row says itself: neither the time nor the number it got."""
+        found = blake2b(_packed(row), digest_size=16).digest()
+        self._sum = (self._sum + int.from_bytes(found)) % 2**128
 
     def _add(self, event: Event, stamp: str | None) -> None:
         if event.topic is None or event.publisher is None or event.seq is None or stamp is None:
@@ -268,11 +292,15 @@ class Encoding:
                          f"is null ({event.topic}, {event.publisher}, {event.seq})")  # fmt: skip
         try:
             message = self._restamped(event, stamp)
-        except BadFrame as error:
+            self._check_number(event, getattr(message, "first", None))
+            frame = wire.encode(message)
+        except (BadFrame, TooLarge, UnicodeError) as error:
             raise Misuse(f"event {event.id} of topic {event.topic!r}: {error}") from None
-        self._check_number(event, getattr(message, "first", None))
+        except OverflowError:
+            told = "its attributes or its stamp hold a whole number beyond 64 bits"
+            raise Misuse(f"event {event.id} of topic {event.topic!r}: {told}") from None
         self.topics[event.topic] = None
-        self.appends.append(Append(event.topic, wire.encode(message), 1))
+        self.appends.append(Append(event.topic, frame, 1))
 
     def _check_number(self, event: Event, number: int | None) -> None:
         """A message that says which number of its topic it is must be the next one (Rule 3)."""
@@ -290,7 +318,11 @@ class Encoding:
     def _decoded(self, text: str | None) -> dict[str, Scalar]:
         try:
             return _attributes(text or "{}")
-        except (msgspec.DecodeError, UnicodeError):
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            pass  # perhaps NaN or Infinity, which the source writes
+        try:
+            return msgspec.convert(json.loads(text or "{}"), dict[str, Scalar])
+        except (ValueError, RecursionError):
             told = "is not a JSON object of single values"
             raise Misuse(f"column attributes: {str(text)[:60]!r} {told}") from None
 

@@ -37,13 +37,13 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from inorder.errors import InorderError, Misuse
-from inorder.pipeline.source_log import QUARANTINE, Extent, open_log
+from inorder.pipeline.source_log import QUARANTINE, Extent, Slice, open_log
 from inorder.pipeline.source_options import EARLIEST, LATEST, Settings, read_options
 from inorder.pipeline.source_plan import (
-    Slice,
     admitted,
     check_names,
     chosen,
+    followed,
     ranges,
     resolved,
     tasks,
@@ -165,16 +165,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._target = _extents(self._settings)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        settings = self._settings
         with plainly():
-            extents = _extents(self._settings) if self._target is None else self._target
-            end = {topic: extent.next for topic, extent in chosen(extents, self._settings).items()}
+            extents = _extents(settings) if self._target is None else self._target
+            end = {topic: extent.next for topic, extent in chosen(extents, settings).items()}
             for topic in sorted(start):
                 if topic not in extents:
                     end[topic] = start[topic]
-            waiting = ranges_of(self._settings, start, end, extents)
+            at = start if settings.fail_on_loss else followed(start, extents)
+            waiting = ranges_of(settings, at, end, extents)
             rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-            read = {each.topic: each.end for each in admitted(waiting, rows)}
-            return dict(sorted({**start, **read}.items())) if read else start
+            reached = {**at, **{each.topic: each.end for each in _first(settings, waiting, rows)}}
+            # Spark compares texts: the same offsets in another order would be news.
+            return start if reached == start else dict(sorted(reached.items()))
 
     def reportLatestOffset(self) -> dict[str, int]:
         found = chosen(_extents(self._settings), self._settings)
@@ -193,6 +196,14 @@ def _extents(settings: Settings) -> dict[str, Extent]:
     """The log as it is now; opened anew, so that a file put in its place is seen."""
     with closing(open_log(settings)) as log:
         return log.extents()
+
+
+def _first(settings: Settings, waiting: list[Slice], limit: int | None) -> list[Slice]:
+    """What of all that waits is read next; the log is only asked if there is a limit."""
+    if limit is None:
+        return waiting
+    with closing(open_log(settings)) as log:
+        return admitted(waiting, limit, log.arrived(waiting))
 
 
 def ranges_of(

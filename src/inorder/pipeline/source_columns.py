@@ -12,7 +12,9 @@ none of them is part of a cycle. That alone halves the time.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -25,13 +27,14 @@ from msgspec import Struct
 
 from inorder import wire
 from inorder.errors import BadFrame, Damaged
-from inorder.event import Event
+from inorder.event import Event, Scalar
 from inorder.guarantee import guarantee
 from inorder.limits import FRAME_BYTES_MAX
 from inorder.pipeline.source_log import EVENT_COLUMNS, QUARANTINE
 
 _ARROW = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
 _encode = msgspec.json.Encoder().encode
+_encode_all = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 # The events of a message with their stamps; none for a place whose message cannot be read.
 Pairs = list[tuple[Event | None, str | None]]
@@ -161,9 +164,22 @@ def _event_columns(pairs: Pairs, broken: bool) -> dict[str, Any]:
         "publisher": pa.array([each.publisher for each in events], pa.string()),
         "seq": pa.array([each.seq for each in events], pa.int64()),
         "published_at": pa.array([each.published_at for each in events], pa.float64()),
-        "attributes": pa.array([_encode(each.value) for each in events], pa.string()),
+        "attributes": pa.array([_text(each.value) for each in events], pa.string()),
         "stamp": pa.array(stamps, pa.string()),
     }
+
+
+def _text(value: Mapping[str, Scalar]) -> bytes | str:
+    """Attributes as JSON; numbers that JSON does not have are NaN and Infinity, as matching and
+    the judges of traces read them. msgspec would make null of them."""
+    text = _encode(value)
+    if b"null" in text and not all(map(_is_finite, value.values())):
+        return _encode_all(value)
+    return text
+
+
+def _is_finite(value: Scalar) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _reasons(reasons: list[str | None] | None, counts: Sequence[int], rows: int) -> Any:

@@ -1,12 +1,12 @@
 """What the Spark source wants of a broker: which topics, how far they reach, and a slice of one.
 
-A new broker is one more class with these four verbs and one more line in `_OPENERS`. It is opened
+A new broker is one more class with these five verbs and one more line in `_OPENERS`. It is opened
 where it is needed, by the driver to plan and by every task to read, from the settings alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -32,6 +32,18 @@ EVENT_COLUMNS = {
 QUARANTINE = "quarantine"
 
 
+class Slice(Struct, frozen=True, gc=False):
+    """Events of one topic, from `start` up to before `end`."""
+
+    topic: str
+    start: int
+    end: int
+
+
+# Events of one topic that arrived one after the other: topic, first offset, number.
+Run = tuple[str, int, int]
+
+
 class Extent(Struct, frozen=True, gc=False):
     """The first offset a topic still has, and the one its next event will have."""
 
@@ -47,6 +59,9 @@ class Log(Protocol):
 
     def extents(self) -> dict[str, Extent]:
         """All topics there are at this moment."""
+
+    def arrived(self, waiting: Sequence[Slice]) -> Iterator[Run]:
+        """The events of these slices in the order of their arrival; runs may reach beyond them."""
 
     def batches(self, topic: str, start: int, end: int) -> Iterator[Any]:
         """The events from `start` up to before `end` as Arrow record batches, in order."""

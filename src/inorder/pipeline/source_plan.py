@@ -2,11 +2,12 @@
 
 Rule 1: a micro-batch reads [start, end) of every topic; its end is the next one's start. Together
         they read every event once, whatever the limits are.
-Rule 2: a limit is shared out in proportion to what waits, to the last event: as long as anything
-        waits, a batch is never empty.
+Rule 2: a limit admits the first arrivals, over all topics: a limit cuts what a stream reads, and
+        changes nothing in its order. As long as anything waits, a batch is never empty.
 Rule 3: a topic that is not in the start appeared later, and is read from its first event.
 Rule 4: events that are gone before they were read stop the query, unless it was told to read on. A
-        topic that ends before the start is another topic of that name, read from its first event.
+        topic that ends before the start is another topic of that name, read from its first event;
+        the offsets say so from then on, even if none of it can be read yet.
 Rule 5: the tasks are a pure function of the ranges and of how many are wanted. A sink that counts
         its batches by task relies on this: set `minPartitions` if a query may move to a machine
         with more or fewer cores.
@@ -15,22 +16,12 @@ Rule 5: the tasks are a pure function of the ranges and of how many are wanted. 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-
-from msgspec import Struct
+from collections.abc import Iterable, Mapping
 
 from inorder.errors import Damaged, Misuse, UnknownName
 from inorder.limits import SOURCE_ROWS_PER_TASK_MIN
-from inorder.pipeline.source_log import Extent
+from inorder.pipeline.source_log import Extent, Run, Slice
 from inorder.pipeline.source_options import EARLIEST, LATEST, Offsets, Settings
-
-
-class Slice(Struct, frozen=True, gc=False):
-    """Events of one topic, from `start` up to before `end`."""
-
-    topic: str
-    start: int
-    end: int
 
 
 def chosen(extents: Mapping[str, Extent], settings: Settings) -> dict[str, Extent]:
@@ -87,6 +78,20 @@ def ranges(
     return found
 
 
+def followed(start: Mapping[str, int], extents: Mapping[str, Extent]) -> Offsets:
+    """Where a query that may lose events goes on: what is gone is forgotten, and what ends before
+    its start begins anew (Rule 4).
+
+    >>> followed({"a": 6, "b": 6, "c": 6}, {"a": Extent(0, 9), "b": Extent(0, 2)})
+    {'a': 6, 'b': 0}
+    """
+    return {
+        topic: offset if offset <= extents[topic].next else extents[topic].first
+        for topic, offset in start.items()
+        if topic in extents
+    }
+
+
 def _check_loss(place: str, topic: str, begin: int, end: int, extent: Extent) -> None:
     if max(begin, end) > extent.next:
         told = f"ends at offset {extent.next}, but reached {max(begin, end)} before"
@@ -99,24 +104,30 @@ def _check_loss(place: str, topic: str, begin: int, end: int, extent: Extent) ->
     raise Damaged(place, f"topic {topic!r} {told} (option failOnDataLoss = false reads on)")
 
 
-def admitted(waiting: list[Slice], limit: int | None) -> list[Slice]:
-    """The first events of what waits, so many in all, in fair shares (Rule 2).
+def admitted(waiting: list[Slice], limit: int, arrived: Iterable[Run]) -> list[Slice]:
+    """The first arrivals of what waits, so many in all (Rule 2).
 
-    >>> admitted([Slice("a", 0, 30), Slice("b", 5, 15)], 8)
-    [Slice(topic='a', start=0, end=6), Slice(topic='b', start=5, end=7)]
+    >>> waiting = [Slice("a", 0, 30), Slice("b", 5, 15)]
+    >>> admitted(waiting, 8, [("b", 0, 7), ("a", 0, 5), ("b", 7, 8), ("a", 5, 25)])
+    [Slice(topic='a', start=0, end=5), Slice(topic='b', start=5, end=8)]
     """
-    total = sum(each.end - each.start for each in waiting)
-    if limit is None or total <= limit:
+    left = limit
+    if sum(each.end - each.start for each in waiting) <= left:
         return waiting
-    shares = [divmod(limit * (each.end - each.start), total) for each in waiting]
-    left = limit - sum(share for share, _ in shares)
-    largest = sorted(range(len(waiting)), key=lambda place: (-shares[place][1], place))
-    more = set(largest[:left])
-    return [
-        Slice(each.topic, each.start, each.start + shares[place][0] + (place in more))
-        for place, each in enumerate(waiting)
-        if shares[place][0] or place in more
-    ]
+    wanted = {each.topic: each for each in waiting}
+    ends: dict[str, int] = {}
+    for topic, offset, count in arrived:
+        if topic not in wanted:
+            continue
+        begin = max(offset, wanted[topic].start)
+        taken = min(offset + count, wanted[topic].end, begin + left) - begin
+        if taken > 0:
+            ends[topic] = begin + taken
+            left -= taken
+        if not left:
+            return [Slice(t, wanted[t].start, ends[t]) for t in wanted if t in ends]
+    # Some of what waits is not there any more, and all that is there is admitted.
+    return waiting
 
 
 def tasks(slices: list[Slice], cores: int, at_least: int | None) -> list[list[Slice]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from heapq import merge
 from typing import Any
 
 from inorder.errors import Damaged
 from inorder.guarantee import guarantee
 from inorder.limits import SOURCE_BYTES_AT_ONCE, SOURCE_EVENTS_AT_ONCE
-from inorder.pipeline.source_log import EVENT_COLUMNS, Extent
+from inorder.pipeline.source_log import EVENT_COLUMNS, Extent, Run, Slice
 from inorder.pipeline.source_options import Settings
 from inorder.store.file import File
 
@@ -31,6 +32,10 @@ class SqliteLog:
         for row in found:
             guarantee(row.guarantee)  # who cannot be decoded is refused before anything is read
         return {row.topic: Extent(row.first, row.next) for row in found}
+
+    def arrived(self, waiting: Sequence[Slice]) -> Iterator[Run]:
+        topics = (self._file.places(each.topic, each.start, each.end) for each in waiting)
+        return ((topic, offset, count) for _, topic, offset, count in merge(*topics))
 
     def batches(self, topic: str, start: int, end: int) -> Iterator[Any]:
         from inorder.pipeline.source_columns import Blobs, Decoding, collector_off

@@ -7,14 +7,14 @@ have rows, no topics: each of them is read as one topic that has the table's nam
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from inorder.errors import BadTrace, Misuse
 from inorder.limits import SOURCE_EVENTS_AT_ONCE
-from inorder.pipeline.source_log import EVENT_COLUMNS, QUARANTINE, Extent
+from inorder.pipeline.source_log import EVENT_COLUMNS, QUARANTINE, Extent, Run, Slice
 from inorder.pipeline.source_options import Settings
 from inorder.trace import arrow_schema, read_summary, read_table
 
@@ -55,6 +55,17 @@ class TraceLog:
             return [(self._settings.table, table.num_rows)]
         counted = table.column("topic").value_counts()
         return [(each["values"].as_py(), each["counts"].as_py()) for each in counted]
+
+    def arrived(self, waiting: Sequence[Slice]) -> Iterator[Run]:
+        if not self._is_events:
+            yield from ((each.topic, each.start, each.end - each.start) for each in waiting)
+            return
+        counts: dict[str, int] = {}
+        for table in self._tables(["topic"]):
+            for topic in table.column("topic").to_pylist():
+                offset = counts.get(topic, 0)
+                yield topic, offset, 1
+                counts[topic] = offset + 1
 
     def batches(self, topic: str, start: int, end: int) -> Iterator[Any]:
         import pyarrow.compute as pc

@@ -126,15 +126,17 @@ class File:
 
     # Writing.
 
-    def write(self, turn: Turn, expected: Mapping[str, int] | None = None) -> int:
+    def write(self, turn: Turn, expected: Mapping[str, int] | None = None, digest: str = "") -> int:
         """Write a turn; returns the id of the last row it appended to the log, 0 if none.
 
-        `expected` are the offsets at which topics must go on: anything else is refused.
+        `expected` are the offsets at which topics must go on: anything else is refused. `digest`
+        tells what is in a batch with a key (see `has_receipt`).
         """
         db = self._db
-        with self._transaction(durable=bool(turn.appends or turn.records)):
+        with self._transaction(durable=bool(turn.appends or turn.records or turn.key)):
             self._check_owners(turn)
-            last_id = self._append(turn.appends, expected or {}) if self._is_new(turn) else 0
+            is_new = self._is_new(turn, digest)
+            last_id = self._append(turn.appends, expected or {}) if is_new else 0
             db.executemany(
                 "INSERT INTO mail (target, source, message, crc) VALUES (?, ?, ?, ?)",
                 ((m.target, m.source, m.message, crc32(m.message)) for m in turn.mails),
@@ -181,15 +183,16 @@ class File:
             if found is None or found[0] != token:
                 raise Replaced(node, token)
 
-    def _is_new(self, turn: Turn) -> bool:
-        """Whether a batch with a key has not been written yet; notes it."""
+    def _is_new(self, turn: Turn, digest: str) -> bool:
+        """Whether a batch with a key has not been written yet; notes it, and what is in it."""
         if not turn.key:
             return True
-        rows = sum(append.count for append in turn.appends)
-        written = self._db.execute(
-            "INSERT OR IGNORE INTO receipts VALUES (?, ?, ?)", (turn.key, rows, time.time())
-        )
-        return written.rowcount > 0
+        values = sum(append.count for append in turn.appends), time.time()
+        insert = "INSERT OR IGNORE INTO receipts VALUES (?, ?, ?)"
+        is_new = self._db.execute(insert, (turn.key, *values)).rowcount > 0
+        if is_new and digest:
+            self._db.execute(insert, (f"{turn.key}={digest}", *values))
+        return is_new
 
     def _append(self, appends: list[Append], expected: Mapping[str, int]) -> int:
         following: dict[str, int] = {}
@@ -386,6 +389,12 @@ class File:
 
         return fetch
 
+    def places(self, topic: str, start: int, end: int) -> Iterator[tuple[int, str, int, int]]:
+        """Id, topic, offset and count of the same rows."""
+        query = f"SELECT id, topic, offset, count {_SLICE}"
+        with self._rows(query, (topic, topic, start, end)) as rows:
+            yield from rows
+
     def id_of(self, topic: str, offset: int) -> int | None:
         """The id of the row that holds the event at this offset, if there is one."""
         with _translated(self.path):
@@ -425,10 +434,9 @@ class File:
             self._check("records", id, record, crc)
         return [record for _, record, _ in found]
 
-    def has_receipt(self, key: str) -> bool:
-        with _translated(self.path):
-            found = self._db.execute("SELECT 1 FROM receipts WHERE key = ?", (key,)).fetchone()
-        return found is not None
+    def has_receipt(self, key: str, digest: str) -> bool:
+        """Whether it was this batch that was appended under a key."""
+        return self.receipt(f"{key}={digest}") is not None
 
     def receipt(self, key: str) -> int | None:
         """How many events were appended under a key; None if it was never used."""
