@@ -74,7 +74,10 @@ class Log(Struct, frozen=True):
     that a filter keeps back. `skimmer`
     reads the stamps of many rows at once, from the names of their topics, the place of each row's
     topic among these, and a JSON array of the stamps; None if any is odd. It only saves time.
-    `sequencer` builds a machine that stamps rows nobody has stamped (total/sequencer.py).
+    `by_topic`: a log may be handed over topic by topic, since readers put that right, or promise
+    nothing about it; False: as it was written. `sequencer` builds a machine that stamps rows nobody has stamped (total/sequencer.py).
+    `placeholder` is a stamp for an event of which only topic and offset are known, so that nobody
+    waits for it; None if places are not by topic.
     """
 
     messages: Any
@@ -86,9 +89,11 @@ class Log(Struct, frozen=True):
     source: Callable[[Any], str] = lambda message: str(message.event.publisher)
     is_snapshot: Callable[[bytes], bool] = lambda record: False
     reads_any: bool = False
+    by_topic: bool = True
     wants_all: Callable[[Any], bool] = lambda options: False
     skimmer: Callable[[Sequence[str], Any, bytes], Skimmer | None] | None = None
     sequencer: Callable[[], Any] | None = None
+    placeholder: Callable[[str, int], str | None] = lambda topic, offset: None
 
 
 class Guarantee(Struct, frozen=True):
@@ -139,7 +144,7 @@ GUARANTEES: dict[str, Guarantee] = {
     "fifo": Guarantee(
         "fifo", fifo.Options, fifo.Client, _no_services, fifo.promises,
         Log(Headed, fifo_log.stamped, fifo_log.restamped, fifo_log.Reader,
-            wants_all=lambda options: True),
+            wants_all=lambda options: True, by_topic=False),
         fifo.describe,
     ),
     "total": Guarantee(
@@ -147,7 +152,7 @@ GUARANTEES: dict[str, Guarantee] = {
         Log(TotalMessage, total_log.stamped, total_log.restamped, total_log.Reader, total.on_log,
             total_log.events, total_log.source, total.is_snapshot,
             wants_all=lambda options: bool(options.buffered), skimmer=total_log.skimmer,
-            sequencer=Sequencer),
+            sequencer=Sequencer, placeholder=total_log.placeholder),
         single_events=False,
     ),
 }  # fmt: skip

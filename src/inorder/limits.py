@@ -53,6 +53,13 @@ STAMP_ENTRIES_MAX = 100_000
 # Precedent: nats-py keeps 524,288 messages a subscription; ours are decoded, hence fewer.
 HELD_EVENTS_MAX = 65_536
 
+# Runs of missing numbers a reader of a log remembers for each topic, about 1 MB of state at worst.
+# Above all that may wait: each run that is waited for has an event behind it.
+READER_HOLES_MAX = 2 * HELD_EVENTS_MAX
+
+# Numbers in the text of a stamp: tables, states and frames keep them in 64 bits.
+STAMP_NUMBER_MAX = 2**63 - 1
+
 # Events a topic manager keeps for repair; a subscriber further behind is told that they are gone.
 RETAINED_EVENTS_MAX = 65_536
 
@@ -295,6 +302,10 @@ EVENT_BYTES_MAX = FRAME_BYTES_MAX // 2
 # Topics of one file or hub. On a log every stamp names all of them, and must fit into a frame
 # beside the events.
 TOPICS_PER_BROKER_MAX = 10_000
+
+# Bytes of all their names. With 13 bytes more for each topic, a stamp then takes less than half a
+# frame, and the events of a batch the other half.
+TOPIC_NAMES_BYTES_MAX = FRAME_BYTES_MAX // 4
 
 # Bytes of the topics' names of one subscription: its walk names them twice.
 SUBSCRIBED_BYTES_MAX = FRAME_BYTES_MAX // 4

@@ -49,7 +49,7 @@ def test_a_path_is_relative_to_the_working_folder(tmp_path, monkeypatch):
 
 
 def test_a_file_has_room_for_so_many_topics(tmp_path, monkeypatch):
-    monkeypatch.setattr("inorder.store.file.TOPICS_PER_BROKER_MAX", 2)
+    monkeypatch.setattr("inorder.store.room.TOPICS_PER_BROKER_MAX", 2)
     file = File(tmp_path / "f.db")
     for topic in ("a", "b", "a"):
         assert file.declare(topic, "none") == "none"

@@ -3,7 +3,8 @@
 Rule 1: a machine reads the log in windows of ids, topic by topic within a window: like on any
         broker, topics are independent, and who reads later sees another mixture. Only who reads
         the past gets it in the order in which it was written: a reader asks nobody where topics
-        begin.
+        begin. So does a guarantee that asks for it (`by_topic`), because it takes a publisher's
+        first event as it comes.
 Rule 2: a machine whose application has no room reads nothing. The log keeps it.
 Rule 3: a row is read and decoded once, however many machines of this process want it.
 Rule 4: places change between two windows only. So a topic joined is read from the place it was
@@ -145,7 +146,7 @@ class Arrivals:
             rows, reached = await self._broker.log(key[2], after, up_to)
             windows[key] = _first_events(rows, reached)
         rows, up_to = windows[key]
-        if not node.replay:
+        if not node.replay and node.ordered.log.by_topic:
             rows = sorted(rows, key=_topic)  # keeps the order within a topic
         messages: Messages = []
         for row in rows:
@@ -168,11 +169,14 @@ class Arrivals:
         # Event by event: for those who need no stamps, or begin in the middle of a message.
         restamped = node.ordered.log.restamped
         source = log.source(message)
-        return [
-            (source, restamped(event, stamp))
-            for offset, (event, stamp) in enumerate(log.stamped(message), row.offset)
-            if offset >= start
-        ]
+        try:
+            return [
+                (source, restamped(event, stamp))
+                for offset, (event, stamp) in enumerate(log.stamped(message), row.offset)
+                if offset >= start
+            ]
+        except BadFrame as error:
+            raise _damaged(row, error) from None
 
     def _decode(self, row: LogRow) -> tuple[Guarantee, Any]:
         ordered, decoder = self._guarantees[row.topic]
@@ -181,7 +185,7 @@ class Arrivals:
         try:
             message = decoder.decode(row.message)
         except BadFrame as error:
-            raise Damaged(f"topic {row.topic}", f"offset {row.offset}: {error}") from None
+            raise _damaged(row, error) from None
         self._decoded[row.id] = (row, message)
         self._decoded_events += row.count
         self._decoded_bytes += len(row.message)
@@ -200,6 +204,10 @@ class Arrivals:
 
 def _topic(row: LogRow) -> str:
     return row.topic
+
+
+def _damaged(row: LogRow, error: BadFrame) -> Damaged:
+    return Damaged(f"topic {row.topic}", f"offset {row.offset}: {error}")
 
 
 def _first_events(rows: list[LogRow], reached: int) -> Window:

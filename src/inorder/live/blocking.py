@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Coroutine, Iterable, Iterator
-from concurrent.futures import CancelledError
-from threading import Thread
+from concurrent.futures import CancelledError, Future
+from threading import Lock, Thread
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -36,6 +37,11 @@ class BlockingBus:
         self._thread = Thread(target=self._loop.run_forever, name="inorder-bus", daemon=True)
         self._thread.start()
         self._closed = False
+        self._stopping = Lock()
+        # Who waits in other threads, and whether anybody will serve them.
+        self._waiting: set[Future[Any]] = set()
+        self._ended = False
+        self._process = os.getpid()
         try:
             self.wait_for(bus.open())
         except BaseException:
@@ -74,32 +80,63 @@ class BlockingBus:
         return BlockingSubscription(self, self.wait_for(subscribe()))
 
     def close(self) -> None:
-        if not self._closed:
-            try:
-                self.wait_for(self._bus.close())
-            finally:
-                self._stop()
+        if self._closed or self._process != os.getpid():
+            return
+        try:
+            self._run(self._bus.close())
+        except CancelledError:
+            pass  # another thread has closed it meanwhile
+        finally:
+            self._stop()
 
     def wait_for(self, call: Coroutine[Any, Any, T]) -> T:
         """Run a call of the bus in its own thread, and wait here."""
+        try:
+            return self._run(call)
+        except CancelledError:
+            raise Misuse("the bus was closed meanwhile") from None
+
+    def _run(self, call: Coroutine[Any, Any, T]) -> T:
+        if self._process != os.getpid():
+            call.close()
+            raise Misuse("the bus belongs to the process that was forked: connect anew")
         if self._closed:
             call.close()
             raise Misuse("the bus is closed")
-        waiting = asyncio.run_coroutine_threadsafe(call, self._loop)
         try:
+            waiting = asyncio.run_coroutine_threadsafe(call, self._loop)
+        except RuntimeError:  # the loop was closed since we looked
+            call.close()
+            raise CancelledError from None
+        self._waiting.add(waiting)
+        try:
+            if self._ended:
+                waiting.cancel()
             return waiting.result()
         except CancelledError:
-            raise Misuse("the bus was closed meanwhile") from None
+            if self._ended:
+                call.close()
+            raise
         except BaseException:
             waiting.cancel()  # interrupted: nobody will take the answer
             raise
+        finally:
+            self._waiting.discard(waiting)
 
     def _stop(self) -> None:
-        self._closed = True
-        asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        with self._stopping:
+            if self._ended:
+                return
+            self._closed = True
+            asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop).result()
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            # Whoever came after the first round, and then whoever came after this one.
+            self._loop.run_until_complete(_cancel_all())
+            self._loop.close()
+            self._ended = True
+            for waiting in list(self._waiting):
+                waiting.cancel()
 
 
 async def _cancel_all() -> None:

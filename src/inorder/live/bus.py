@@ -9,25 +9,18 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from inorder import wire
 from inorder.compose import Filtering
 from inorder.content.door import topic_problem
 from inorder.content.predicate import Predicate
 from inorder.errors import InorderError, Misuse, Refused, TooLarge, Unsure
-from inorder.event import Scalar
 from inorder.guarantee import Guarantee, guarantee
-from inorder.limits import (
-    EVENT_BYTES_MAX,
-    PUBLISH_AT_ONCE,
-    PUBLISH_BYTES_AT_ONCE,
-    SUBSCRIBED_BYTES_MAX,
-)
+from inorder.limits import SUBSCRIBED_BYTES_MAX
 from inorder.live.brokers import broker_at
 from inorder.live.host import Host
 from inorder.live.keeper import Keeper, service_names
@@ -38,7 +31,7 @@ from inorder.live.receipt import Receipt
 from inorder.live.replay import Replaying
 from inorder.live.subscription import Subscription
 from inorder.live.tracing import LiveTrace
-from inorder.live.values import to_attributes
+from inorder.live.values import chunks, sized_value
 from inorder.machine import Client
 from inorder.settings import convert
 from inorder.trace import Format
@@ -109,6 +102,8 @@ class Bus:
         self._calls = 0
         self._opened = False
         self._error: Exception | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._letting_go: asyncio.Task[None] | None = None
 
     def _options_of(self, ordered: Guarantee, order: Mapping[str, Any]) -> Any:
         return ordered.log.options(convert(dict(order), ordered.options, "order"))
@@ -136,6 +131,7 @@ class Bus:
         except BaseException:
             self.closing = True
             raise
+        self.trace = LiveTrace(None, "jsonl", {})
         try:
             folder, format = self._trace_settings
             about = {"driver": "live", "order": {"guarantee": self._guarantee.name}}
@@ -150,14 +146,20 @@ class Bus:
             await self._publisher.begin()
         except BaseException:
             self.closing = True
-            await self._end()
+            self._ending = asyncio.create_task(self._end())
+            await asyncio.shield(self._ending)
             raise
 
     async def close(self) -> None:
-        """Wait for what is under way, then let go of everything."""
-        if not self._opened or self.closing or self._leaving:
-            return
-        self._leaving = True
+        """Wait for what is under way, then let go of everything. Who is cancelled here only stops
+        waiting: closing goes on, and another `close` waits for it again."""
+        if self._ending is None and self._opened and not self.closing:
+            self._leaving = True
+            self._ending = asyncio.create_task(self._close())
+        if self._ending is not None:
+            await asyncio.shield(self._ending)
+
+    async def _close(self) -> None:
         try:
             until = self.host.now() + self.deadline
             while self._error is None and self._publisher.waiting and self.host.now() < until:
@@ -169,14 +171,20 @@ class Bus:
             self.closing = True
             self._publisher.close()
             await self._end()
-            self.trace.close()
 
     async def _end(self) -> None:
-        await self._keeper.stop()
-        await self.host.stop()
-        with suppress(InorderError):  # others find out by themselves
-            await self.host.broker.release(self.host.owned)
-        await self.host.broker.close()
+        try:
+            await self._keeper.stop()
+            await self.host.stop()
+            await self._let_go()
+            await self.host.broker.close()
+        finally:
+            self.trace.close()
+
+    async def _let_go(self) -> None:
+        """Others may have everything of ours, in one step."""
+        with suppress(InorderError):  # they find out by themselves
+            await self.host.broker.release(dict(self.host.owned))
 
     async def _claim(self, name: str) -> None:
         token = await self.host.broker.claim(name)
@@ -189,6 +197,8 @@ class Bus:
         if self._error is None:
             self._error = error
             self.host.halt(error)
+            self._keeper.halt()
+            self._letting_go = asyncio.ensure_future(self._let_go())
             self._publisher.broken(error)
             for subscription in list(self._subscriptions.values()):
                 subscription.broken(error)
@@ -201,8 +211,8 @@ class Bus:
         Raises `Refused` when it did not happen and will not, `Unsure` when nobody answered within
         the deadline.
         """
-        attributes, _ = _sized(value)
-        until = self.host.now() + (self.deadline if deadline is None else deadline)
+        attributes, _ = sized_value(value)
+        until = self.host.now() + self._patience(deadline)
         await self._prepare(topic, until)
         done: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
 
@@ -227,10 +237,10 @@ class Bus:
     ) -> list[Receipt]:
         """Publish values in this order, many under way at a time; a receipt for each, whatever its
         outcome. The deadline is for each of them."""
-        sized = [_sized(value) for value in values]
-        patience = self.deadline if deadline is None else deadline
+        sized = [sized_value(value) for value in values]
+        patience = self._patience(deadline)
         receipts: list[Receipt] = []
-        for some in _chunks(sized):
+        for some in chunks(sized):
             until = self.host.now() + patience
             try:
                 await self._prepare(topic, until)
@@ -264,9 +274,12 @@ class Bus:
     async def _prepare(self, topic: str, until: float) -> None:
         self._check_open()
         if topic not in self._declared:
-            if problem := topic_problem(topic):
-                raise Misuse(problem)
-            found = await self.host.broker.declare(topic, self._guarantee.name)
+            _check_topic(topic)
+            try:
+                async with asyncio.timeout(until - self.host.now()):
+                    found = await self.host.broker.declare(topic, self._guarantee.name)
+            except TimeoutError:
+                raise Refused(f"topic {topic!r} could not be declared in time") from None
             self._declared[topic] = found
         if self._declared[topic] != self._guarantee.name:
             has, ours = self._declared[topic], self._guarantee.name
@@ -300,8 +313,7 @@ class Bus:
         if not topics:
             raise Misuse("subscribe names no topic")
         for topic in topics:
-            if problem := topic_problem(topic):
-                raise Misuse(problem)
+            _check_topic(topic)
         if (size := sum(len(topic.encode()) for topic in topics)) > SUBSCRIBED_BYTES_MAX:
             raise TooLarge("names of topics, in bytes,", size, SUBSCRIBED_BYTES_MAX)
         bound = {**(parameters or {}), **values}
@@ -414,6 +426,8 @@ class Bus:
             await self._release(subscription.name)
 
     async def _release(self, name: str) -> None:
+        if self._leaving:
+            return  # all of them together, at the end
         token = self.host.owned.pop(name, None)
         if token is not None and self._error is None:
             with suppress(InorderError):  # the claim ends with this process
@@ -424,6 +438,13 @@ class Bus:
     def next_call(self) -> int:
         self._calls += 1
         return self._calls
+
+    def _patience(self, deadline: float | None) -> float:
+        if deadline is None:
+            return self.deadline
+        if not 0 <= deadline < 1e6:
+            raise Misuse(f"a deadline of {deadline:g} s")
+        return deadline
 
     def _check_open(self) -> None:
         if self._error is not None:
@@ -437,30 +458,13 @@ def _check_name(name: str) -> None:
         raise Misuse(f"{name!r} cannot be a name: up to 64 of A-Z a-z 0-9 _ . -")
 
 
-def _sized(value: Any) -> tuple[dict[str, Scalar], int]:
-    """A value as attributes, and how many bytes these take."""
-    attributes = to_attributes(value)
+def _check_topic(topic: str) -> None:
     try:
-        size = wire.size(attributes)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise Misuse(f"a value cannot be published: {error}") from None
-    if size > EVENT_BYTES_MAX:
-        raise TooLarge("event, in bytes,", size, EVENT_BYTES_MAX)
-    return attributes, size
-
-
-def _chunks(sized: Iterable[tuple[dict[str, Scalar], int]]) -> Iterator[list[dict[str, Scalar]]]:
-    """What is handed over together: so many events and bytes at most."""
-    some: list[dict[str, Scalar]] = []
-    room = PUBLISH_BYTES_AT_ONCE
-    for attributes, size in sized:
-        if some and (len(some) >= PUBLISH_AT_ONCE or size > room):
-            yield some
-            some, room = [], PUBLISH_BYTES_AT_ONCE
-        some.append(attributes)
-        room -= size
-    if some:
-        yield some
+        topic.encode()
+    except UnicodeEncodeError as error:
+        raise Misuse(f"topic {topic!r} is not text: {error.reason}") from None
+    if problem := topic_problem(topic):
+        raise Misuse(problem)
 
 
 def _place(receipt: Receipt) -> int:

@@ -5,7 +5,8 @@ Rule 1: one *turn* at a time. All inputs at hand are given to the machines; ever
         `Persist` or a `Diffuse` in their effects. So a receipt is never given for what may be
         lost, and many publications share one wait for the disk.
 Rule 2: a turn that was refused never happened. Machines that wanted something written in it are
-        no more: services are built again from their records, clients are told (`broken`).
+        no more: services are built again from their records, clients are told (`broken`). The
+        same goes for a client that says what fits into no frame. The next try waits a little.
 Rule 3: a machine that belongs to another process meanwhile is dropped with its part of the turn,
         and the rest of the turn is written.
 Rule 4: when nobody can know what was written, the host stops.
@@ -48,6 +49,7 @@ from inorder.errors import (
     PeerFault,
     Refused,
     Replaced,
+    TooLarge,
     Unsure,
 )
 from inorder.live.arrivals import Arrivals
@@ -56,8 +58,8 @@ from inorder.live.node import Node
 from inorder.machine import Client
 from inorder.store.rows import Append, Mail, Record, Turn
 
-# Before the broker is asked again that could not be read.
-READ_AGAIN_S = 0.1
+# Before the broker is asked again that could not be read or written.
+TRY_AGAIN_S = 0.1
 
 Input = tuple[Node, Callable[[float], list[Effect]], Callable[[Exception], None] | None]
 
@@ -94,10 +96,10 @@ class Host:
         self.owned: dict[str, int] = {}
         # What machines noted, and what peers sent that was refused.
         self.marks: dict[str, int] = {}
-        # The last reason why the broker could not be read, for people.
+        # The last reason why the broker could not be read or written, for people.
         self.trouble = ""
         self.turn = 1
-        self._failed = failed
+        self.failed = failed
         self._inputs: deque[Input] = deque()
         self._parts: dict[str, Part] = {}
         self._arrivals = Arrivals(broker)
@@ -169,7 +171,7 @@ class Host:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            self._failed(error)
+            self.failed(error)
 
     async def _take_turn(self) -> None:
         try:
@@ -177,7 +179,7 @@ class Host:
         except Refused as error:
             # Of the moment: what was not read is still there.
             self._note("reading refused")
-            asyncio.get_running_loop().call_later(READ_AGAIN_S, self.ring)
+            asyncio.get_running_loop().call_later(TRY_AGAIN_S, self.ring)
             self.trouble = str(error)
         self._handle()
         if self._parts:
@@ -218,7 +220,17 @@ class Host:
                     raise
                 failed(error)
             else:
-                self._sort(node, effects)
+                try:
+                    self._sort(node, effects)
+                except TooLarge as error:
+                    self._too_large(node, error)
+
+    def _too_large(self, node: Node, error: TooLarge) -> None:
+        """A machine has said what fits into no frame, and believes that it is said."""
+        if node.owner is None:
+            raise error
+        self._note("said too much")
+        self._break(node, Refused(f"{node.name}: {error}"))
 
     def _sort(self, node: Node, effects: list[Effect]) -> None:
         """What must be written, what can be done now, what must wait for the write."""
@@ -306,11 +318,16 @@ class Host:
         """Nothing of the turn happened. Who wanted something written is told or built again; for
         the others it is as if their messages had been lost on the way."""
         self._note("turn refused")
-        self._arrivals.expected = True
+        self.trouble = str(error)
+        # What was read is still there; but a full disk is not emptied by asking.
+        self._arrivals.expected = False
+        asyncio.get_running_loop().call_later(TRY_AGAIN_S, self.ring)
         for node in list(self.nodes.values()):
             if node.owner is None and node.name in parts:
                 self._drop_service(node)
             elif node.dirty_in == self.turn:
+                if node.name in parts and parts[node.name].records:
+                    node.unwritten = parts[node.name].records[-1]
                 self._break(node, error)
         self.turn += 1
 

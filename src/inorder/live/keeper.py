@@ -42,9 +42,13 @@ class Keeper:
     def start(self) -> None:
         self._task = asyncio.create_task(self._keep())
 
-    async def stop(self) -> None:
+    def halt(self) -> None:
         if self._task is not None:
             self._task.cancel()
+
+    async def stop(self) -> None:
+        self.halt()
+        if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _keep(self) -> None:

@@ -10,6 +10,7 @@ from inorder.effect import Answer, Deliver
 from inorder.event import Event
 from inorder.guarantee import Guarantee
 from inorder.machine import Machine
+from inorder.store.rows import Record
 from inorder.wire import Decoder
 
 
@@ -53,6 +54,8 @@ class Node:
         self.read_up_to = 0
         # The last turn without which the machine is nothing: what it asked for must be written.
         self.dirty_in = 0
+        # What a client wanted to remember last, if it was refused.
+        self.unwritten: Record | None = None
 
     def set_timer(self, name: str, after_s: float, fire: Callable[[Node, str], None]) -> None:
         """Timers are mostly moved and cancelled, hardly ever fired: the loop hears of few of

@@ -3,7 +3,8 @@
 Rule 1: every publication gets exactly one receipt, within its deadline.
 Rule 2: when a turn is refused, what was handed over in it is refused: nothing of it was written.
         What was handed over earlier and has no answer yet is unknown. The machine begins a new life
-        then, so nothing of the old one is sent again.
+        then, so nothing of the old one is sent again. What it wanted to remember is written first:
+        a number that somebody was told is not given to another event.
 Rule 3: what the machine has not taken by its deadline is taken back, and refused.
 """
 
@@ -18,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from inorder.effect import Answer, Deliver, Effect
-from inorder.errors import BadFrame, Misuse, Refused
+from inorder.errors import BadFrame, InorderError, Misuse, Refused
 from inorder.event import Event, Scalar, event_id
 from inorder.guarantee import Guarantee
 from inorder.limits import WAITING_PUBLICATIONS_MAX
@@ -27,6 +28,7 @@ from inorder.live.node import Node
 from inorder.live.receipt import Outcome, Receipt
 from inorder.live.tracing import LiveTrace
 from inorder.machine import Client, Durable
+from inorder.store.rows import Record, Turn
 
 # How often deadlines are looked at.
 SWEEP_S = 0.05
@@ -76,6 +78,7 @@ class Publisher:
         self._sweeping: asyncio.TimerHandle | None = None
         self._node: Node | None = None
         self._closed = False
+        self._unwritten: Record | None = None
         self._beginning: asyncio.Task[None] | None = None
 
     @property
@@ -87,6 +90,10 @@ class Publisher:
     async def begin(self) -> None:
         """Build the machine from what its earlier lives wrote down."""
         client: Client = self._ordered.client(self.name, (), self._options)
+        if self._unwritten is not None:
+            owned = {self.name: self._unwritten.token}
+            await self._host.broker.write(Turn(records=[self._unwritten], owned=owned))
+            self._unwritten = None
         records = await self._host.broker.records(self.name)
         if isinstance(client, Durable):
             remember(self.name, client, records)
@@ -102,12 +109,16 @@ class Publisher:
                 return await self.begin()
             except Refused:
                 await asyncio.sleep(BEGIN_AGAIN_S)
+            except InorderError as error:
+                self._host.failed(error)
+                return
 
     async def ready(self, until: float) -> None:
         """Wait for the machine; `Refused` when there is none by then."""
         while self._node is None:
             try:
-                await asyncio.wait_for(self._ready.wait(), until - self._host.now())
+                async with asyncio.timeout(until - self._host.now()):
+                    await self._ready.wait()
             except TimeoutError:
                 reason = "the broker does not let us begin again"
                 raise Refused(f"{self.name} cannot publish: {reason}") from None
@@ -170,6 +181,8 @@ class Publisher:
     def broken(self, error: Exception) -> None:
         """The machine is no more: everybody who waits is told what is known."""
         self._ready.clear()
+        if self._node is not None and self._node.unwritten is not None:
+            self._unwritten = self._node.unwritten
         self._node = None
         turn = self._host.turn
         for pending in list(self._pending.values()):

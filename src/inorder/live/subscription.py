@@ -13,6 +13,7 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from math import isnan
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -105,6 +106,7 @@ class Subscription:
             self._error = self._error or Refused(f"{self.name} could not be opened")
             await self.close()
             raise
+        self._bus.trace.begins(self.name)
         self._traced("subscribe", self._topics, self._parameters, host.now(), self._position)
 
     async def close(self) -> None:
@@ -148,26 +150,27 @@ class Subscription:
 
     async def _wait(self, deadline: float | None) -> bool:
         """Wait for an event to take; False if none has come by then, or none will."""
-        now = self._bus.host.now
-        until = None if deadline is None else now() + deadline
-        self._skip()
-        while not self._unread:
-            if self._error is not None and not self._closed:
-                raise self._error
-            if self._closed:
-                return False
-            self._came.clear()
-            if until is None:
-                await self._came.wait()
-            else:
-                try:
-                    await asyncio.wait_for(self._came.wait(), until - now())
-                except TimeoutError:
-                    # A last look, also for those who do not want to wait at all.
-                    self._skip()
-                    return bool(self._unread)
-            self._skip()
+        if self._has_next():
+            return True
+        if deadline is not None and isnan(deadline):
+            raise Misuse(f"a deadline of {deadline:g} s")
+        try:
+            async with asyncio.timeout(deadline):
+                while not self._has_next():
+                    if self._closed:
+                        return False
+                    if self._error is not None:
+                        raise self._error
+                    self._came.clear()
+                    await self._came.wait()
+        except TimeoutError:
+            # A last look, also for those who do not want to wait at all.
+            return self._has_next()
         return True
+
+    def _has_next(self) -> bool:
+        self._skip()
+        return bool(self._unread) and not self._closed
 
     def _skip(self) -> None:
         """Pass over what is of a topic that was left meanwhile."""
@@ -202,26 +205,26 @@ class Subscription:
         if self._where is None:
             raise Misuse("this subscription has no filter to move")
 
-        def change(call: str, now: float) -> list[Effect]:
-            return self._machine.set(call, self._topics, values, now)
+        def change(call: str, now: float, after: int) -> list[Effect]:
+            effects = self._machine.set(call, self._topics, values, now)
+            self._parameters.update(values)
+            self._traced("set", self._topics, values, now, after)
+            return effects
 
-        after = await self._change("set", change)
-        self._parameters.update(values)
-        self._traced("set", self._topics, values, self._bus.host.now(), after)
-        return Change(after + 1)
+        return await self._change("set", change)
 
     async def replace(self, where: str, **values: Any) -> Change:
         """Another filter, with its parameters, for the same topics."""
         if self._where is None:
             raise Misuse("this subscription has no filter to replace: subscribe anew")
 
-        def change(call: str, now: float) -> list[Effect]:
-            return self._machine.replace(call, self._topics, where, values, now)
+        def change(call: str, now: float, after: int) -> list[Effect]:
+            effects = self._machine.replace(call, self._topics, where, values, now)
+            self._where, self._parameters = where, dict(values)
+            self._traced("subscribe", self._topics, values, now, after)
+            return effects
 
-        after = await self._change("replace", change)
-        self._where, self._parameters = where, dict(values)
-        self._traced("subscribe", self._topics, values, self._bus.host.now(), after)
-        return Change(after + 1)
+        return await self._change("replace", change)
 
     async def unsubscribe(self, *topics: str) -> None:
         """Leave some of the topics; nothing of them is handed over from now on."""
@@ -232,17 +235,18 @@ class Subscription:
         self._traced("unsubscribe", dropped, {}, self._bus.host.now(), self._position)
         await self._call("unsubscribe", lambda call, now: self._leave(call, dropped, now))
 
-    async def _change(self, what: str, change: Callable[[str, float], list[Effect]]) -> int:
-        """Returns how many deliveries the old filter judged."""
+    async def _change(self, what: str, change: Callable[[str, float, int], list[Effect]]) -> Change:
+        """The change happens when the machine is asked, whoever still waits for the answer; it is
+        told how many deliveries the old filter judged."""
         judged = 0
 
         def counted(call: str, now: float) -> list[Effect]:
             nonlocal judged
             judged = self._position + len(self._unread)
-            return change(call, now)
+            return change(call, now, judged)
 
         await self._call(what, counted)
-        return judged
+        return Change(judged + 1)
 
     async def _call(self, what: str, call: Callable[[str, float], list[Effect]]) -> None:
         """Ask the machine for something and wait until it is done, at most the bus's deadline."""
@@ -259,7 +263,8 @@ class Subscription:
 
         self._bus.host.ask(self._node, lambda now: call(name, now), failed)
         try:
-            await asyncio.wait_for(done, self._bus.deadline)
+            async with asyncio.timeout(self._bus.deadline):
+                await done
         except TimeoutError:
             raise Unsure(f"{what}: no answer in {self._bus.deadline:g} s") from None
         finally:

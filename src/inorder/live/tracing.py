@@ -5,19 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from inorder.effect import Deliver
+from inorder.errors import Misuse
 from inorder.event import Event
 from inorder.trace import DeliveryRow, EventRow, Format, SubscriptionRow, TraceWriter
 
 
+# The traces being written by this process. A bus that ends without a word ends here, too.
+_open: WeakValueDictionary[Path, LiveTrace] = WeakValueDictionary()
+
+
 class LiveTrace:
-    """What one bus did, in a folder of its own."""
+    """What one bus did, in a folder of its own.
+
+    A name that subscribes again goes on counting: in a trace a subscriber is its name.
+    """
 
     def __init__(self, folder: Path | str | None, format: Format, about: dict[str, Any]) -> None:
-        self._writer = None if folder is None else TraceWriter(folder, format, about)
+        self._writer: TraceWriter | None = None
+        # The last position of each name, and where its present subscription began to count.
+        self._last: dict[str, int] = {}
+        self._before: dict[str, int] = {}
+        if folder is not None:
+            self._folder = Path(folder).resolve()
+            if self._folder in _open:
+                raise Misuse(f"{folder}: another bus writes its trace there")
+            self._writer = TraceWriter(folder, format, about)
+            _open[self._folder] = self
+
+    def begins(self, subscriber: str) -> None:
+        """A subscription of this name begins, and counts from 1."""
+        self._before[subscriber] = self._last.get(subscriber, 0)
+
+    def _position(self, subscriber: str, position: int) -> int:
+        position += self._before.get(subscriber, 0)
+        self._last[subscriber] = max(position, self._last.get(subscriber, 0))
+        return position
 
     def published(
         self, event: Event, accepted_at: float | None, stamp: Iterable[tuple[str, int]] = ()
@@ -42,6 +69,7 @@ class LiveTrace:
     ) -> None:
         if self._writer is not None:
             event = delivery.event
+            position = self._position(subscriber, position)
             row = DeliveryRow(
                 subscriber, position, event.id, event.topic, event.publisher, event.seq,
                 event.published_at, received_at, delivered_at, delivery.in_order,
@@ -59,6 +87,7 @@ class LiveTrace:
         after: int,
     ) -> None:
         if self._writer is not None:
+            after = self._position(subscriber, after)
             text = msgspec.json.encode(parameters).decode()
             row = SubscriptionRow(subscriber, op, sorted(topics), where, text, at, after)
             self._writer.write("subscriptions", row)
@@ -69,4 +98,5 @@ class LiveTrace:
 
     def close(self) -> None:
         if self._writer is not None:
+            _open.pop(self._folder, None)
             self._writer.close()

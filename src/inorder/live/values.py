@@ -1,25 +1,30 @@
 """What applications publish, as attributes, and back.
 
 A dict, a msgspec Struct or a dataclass becomes attributes: its scalars by name, so that filters can
-look at them, and everything else as JSON under one reserved name. Bytes travel under another.
+look at them, and everything else as JSON under one reserved name. Bytes travel under another. What
+JSON would change without a word (bytes, nan, keys that are no text) is refused there.
 """
 
 from __future__ import annotations
 
 import binascii
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
 from typing import Any
 
 import msgspec
 
-from inorder.errors import Damaged, Misuse
+from inorder import wire
+from inorder.errors import Damaged, Misuse, TooLarge
 from inorder.event import Scalar
+from inorder.limits import EVENT_BYTES_MAX, PUBLISH_AT_ONCE, PUBLISH_BYTES_AT_ONCE
 
 BYTES = "@bytes"
 MORE = "@more"
 
 _PLAIN = (bool, int, float, str)
+_RAW = (bytes, bytearray, memoryview)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -66,6 +71,32 @@ def from_attributes(attributes: Mapping[str, Scalar], kind: type | None = None) 
         raise Damaged("event", f"its value cannot be read: {error}") from None
 
 
+def sized_value(value: Any) -> tuple[dict[str, Scalar], int]:
+    """A value as attributes, and how many bytes these take."""
+    attributes = to_attributes(value)
+    try:
+        size = wire.size(attributes)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Misuse(f"a value cannot be published: {error}") from None
+    if size > EVENT_BYTES_MAX:
+        raise TooLarge("event, in bytes,", size, EVENT_BYTES_MAX)
+    return attributes, size
+
+
+def chunks(sized: Iterable[tuple[dict[str, Scalar], int]]) -> Iterator[list[dict[str, Scalar]]]:
+    """What is handed over together: so many events and bytes at most."""
+    some: list[dict[str, Scalar]] = []
+    room = PUBLISH_BYTES_AT_ONCE
+    for attributes, size in sized:
+        if some and (len(some) >= PUBLISH_AT_ONCE or size > room):
+            yield some
+            some, room = [], PUBLISH_BYTES_AT_ONCE
+        some.append(attributes)
+        room -= size
+    if some:
+        yield some
+
+
 def _fields(value: Any) -> dict[str, Any]:
     try:
         fields = msgspec.to_builtins(value)
@@ -95,6 +126,30 @@ def _scalar(name: str, value: bool | int | float | str | None) -> Scalar:
 
 def _as_json(fields: dict[str, Any]) -> str:
     try:
-        return _encode(fields).decode()
-    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
+        plain = msgspec.to_builtins(fields, builtin_types=_RAW)
+        if problem := _json_problem(plain):
+            raise ValueError(problem)
+        return _encode(plain).decode()
+    except (
+        TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError
+    ) as error:  # fmt: skip
         raise Misuse(f"{', '.join(sorted(fields))}: cannot be published: {error}") from None
+
+
+def _json_problem(value: Any) -> str | None:
+    """Why JSON would make something else of a value, without a word."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if not isinstance(key, str):
+                return f"{key!r} is no text, and the keys of a nested dict must be"
+            if problem := _json_problem(each):
+                return problem
+    elif isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            if problem := _json_problem(each):
+                return problem
+    elif isinstance(value, _RAW):
+        return "bytes are a value of their own, not a part of one"
+    elif isinstance(value, float) and not isfinite(value):
+        return f"{value} can be an attribute, but not inside a list or a dict"
+    return None

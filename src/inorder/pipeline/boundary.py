@@ -69,6 +69,9 @@ def _file_in(text: str) -> str:
 
 def _first_words(error: Exception) -> str:
     """The first line that is no Java frame, shortened."""
+    # Of a Python worker's traceback the last exception tells most.
+    if raised := re.findall(r"^([\w.]*(?:Error|Exception): .+)$", str(error), re.MULTILINE):
+        return str(raised[-1])[:WORDS_MAX]
     lines = (line.strip() for line in str(error).splitlines())
     said = next((line for line in lines if line and not line.startswith("at ")), "")
     said = re.sub(r"An error occurred while calling [\w.]+:?", "Spark failed", said)

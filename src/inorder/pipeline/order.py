@@ -3,7 +3,8 @@
 Rule 1: whatever is wrong with a call is said before anything starts; what is wrong with a row is
         said in the column `quarantine`, or ends the query.
 Rule 2: every row leaves exactly once, with its position among the deliveries of its subscriber, or
-        is a duplicate, or could not be used. Rows that are not matched only keep their place.
+        is a duplicate, or could not be used. Rows that are not matched only keep their place, and
+        so does what could not be used: by its stamp, or else by its `offset`.
 Rule 3: on a table, what is held at the end of the input is handed over. A stream has no end: there
         it stays in the state until what is missing comes, or until its time is up.
 
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from inorder.errors import Misuse, TooLarge
 from inorder.guarantee import guarantee as guarantee_of
-from inorder.limits import ORDER_LANES_MAX
+from inorder.limits import ORDER_LANES_MAX, STAMP_NUMBER_MAX
 from inorder.settings import convert
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ TYPES = {
     "subscriber": TEXT, "topic": TEXT, "publisher": TEXT, "seq": WHOLE, "stamp": TEXT,
     "received_at": NUMBER, "matched": ("boolean",),
 }  # fmt: skip
-CASTS = {"seq": "bigint", "received_at": "double"}
+CASTS = {"seq": "bigint", "received_at": "double", "offset": "bigint"}
 ADDED = ("position", "in_order", "quarantine", "_lane", "_answer")
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -121,6 +122,12 @@ def arrival_columns(df: DataFrame, arrival: str | Sequence[str] | None) -> list[
     return chosen
 
 
+def tie_columns(df: DataFrame, chosen: Sequence[str]) -> list[str]:
+    """All others that rows can be sorted by: where rows lie must not matter."""
+    types = dict(df.dtypes)
+    return sorted(name for name in types if name not in chosen and types[name] in SORTABLE)
+
+
 def _check_columns(df: DataFrame) -> None:
     types = dict(df.dtypes)
     missing = [name for name in ("topic", "publisher", "seq", "stamp") if name not in types]
@@ -142,16 +149,19 @@ def _check_start(start: Any) -> None:
             raise Misuse(f"start: {start!r} is not one of beginning, first")
         return
     try:
-        numbers = [
-            number
-            for value in start.values()
-            for number in (value.values() if hasattr(value, "values") else [value])
-        ]
-        fine = all(isinstance(number, int) and number >= 0 for number in numbers)
+        values = [*start.values()]
+        nested = [hasattr(value, "values") for value in values]
+        numbers = (
+            [number for value in values for number in value.values()] if all(nested) else values
+        )
+        fine = all(
+            isinstance(number, int) and 0 <= number <= STAMP_NUMBER_MAX for number in numbers
+        )
     except (AttributeError, TypeError):
         fine = False
     if not fine:
-        raise Misuse("start: should be beginning, first, or the events before each topic's first")
+        raise Misuse("start: should be beginning, first, or the events before each topic's first, "
+                     "for all subscribers alike or for each")  # fmt: skip
 
 
 def check_store(df: DataFrame) -> None:
@@ -173,10 +183,12 @@ def quoted(name: str) -> Column:
 
 def _judged(df: DataFrame) -> dict[str, Column]:
     """The columns that decide, with the types the lane knows."""
+    types = dict(df.dtypes)
+    names = [name for name in TYPES if name in types]
+    if types.get("offset") in WHOLE:
+        names.append("offset")
     return {
-        name: quoted(name).cast(CASTS[name]) if name in CASTS else quoted(name)
-        for name in TYPES
-        if name in df.columns
+        name: quoted(name).cast(CASTS[name]) if name in CASTS else quoted(name) for name in names
     }
 
 
@@ -185,7 +197,7 @@ def _table(df: DataFrame, plan: Plan, arrival: list[str], lanes: int | None) -> 
 
     from inorder.pipeline.order_batch import answering, beside_rows
 
-    keys = [quoted(name) for name in arrival]
+    keys = [quoted(name) for name in (*arrival, *tie_columns(df, arrival))]
     if "subscriber" not in df.columns:
         spread = df.coalesce(1) if df.rdd.getNumPartitions() == 1 else df.repartition(1)
     elif lanes is None:

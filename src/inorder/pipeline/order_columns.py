@@ -1,6 +1,7 @@
 """The columns of rows that decide on their order, and what is wrong with rows.
 
 Rule 1: nothing here fails on what a row holds: a row that cannot be used has a problem, in words.
+Rule 2: a row that cannot be used still takes its place, if it tells whose it is and on what topic.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-NAMES = ("subscriber", "topic", "publisher", "seq", "stamp", "received_at", "matched")
+from inorder.limits import STAMP_NUMBER_MAX
+
+NAMES = ("subscriber", "topic", "publisher", "seq", "stamp", "received_at", "matched", "offset")
 NEEDED = ("topic", "publisher", "seq", "stamp")
+KINDS = {"received_at": pa.float64(), "seq": pa.int64(), "offset": pa.int64()}
 
 
 class Columns:
@@ -36,7 +40,13 @@ class Columns:
     def of(cls, table: pa.Table, subscriber: str = "") -> Columns:
         """The columns of a table."""
         found = {name: table.column(name) for name in NAMES if name in table.column_names}
-        return cls({name: each.combine_chunks() for name, each in found.items()}, subscriber)
+        if "offset" in found and not pa.types.is_integer(found["offset"].type):
+            del found["offset"]
+        whole = {name: each.combine_chunks() for name, each in found.items()}
+        for name, kind in KINDS.items():
+            if name in whole:
+                whole[name] = whole[name].cast(kind)
+        return cls(whole, subscriber)
 
     # What is wrong.
 
@@ -56,13 +66,33 @@ class Columns:
                 for row in np.flatnonzero(empty.to_numpy(zero_copy_only=False)).tolist():
                     found.setdefault(row, f"an empty {name}")
         if "received_at" in self._columns:
-            for row in np.flatnonzero(~np.isfinite(self.times)).tolist():
+            for row in np.flatnonzero(np.isnan(self.times)).tolist():
                 found.setdefault(row, "received_at is not a number")
         return found
 
     def problems(self) -> list[tuple[int, str]]:
         """Rows that cannot be used, and why."""
         return sorted(self._broken.items())
+
+    @cached_property
+    def is_told(self) -> Any:
+        """Rows that somebody is told about: matched, and nothing wrong; None if all are."""
+        if self.is_matched is None and not self._broken:
+            return None
+        told = np.ones(self.count, bool) if self.is_matched is None else self.is_matched.copy()
+        told[[*self._broken]] = False
+        return told
+
+    @cached_property
+    def homeless(self) -> set[int]:
+        """Rows of no topic, or of no subscriber: they have no place."""
+        return {row for row in self._broken if self._is_homeless(row)}
+
+    def _is_homeless(self, row: int) -> bool:
+        if not self._columns["topic"][row].as_py():
+            return True
+        subscribers = self._columns.get("subscriber")
+        return subscribers is not None and not subscribers[row].is_valid
 
     def name(self, row: int) -> str:
         """What to call a row, whatever is missing of it."""
@@ -73,10 +103,10 @@ class Columns:
     # Whose rows.
 
     def by_subscriber(self) -> Iterator[tuple[str, Any]]:
-        """The usable rows of each subscriber, in order of arrival."""
+        """The rows of each subscriber that have a place, in order of arrival."""
         rows = np.arange(self.count)
-        if self._broken:
-            rows = np.delete(rows, [*self._broken])
+        if self.homeless:
+            rows = np.delete(rows, sorted(self.homeless))
         column = self._columns.get("subscriber")
         if column is None:
             if len(rows):
@@ -94,10 +124,9 @@ class Columns:
                 yield names[codes[first]], some
 
     def unmatched(self) -> Any:
-        """Usable rows that only keep their place."""
+        """Rows that only keep their place."""
         assert self.is_matched is not None
-        rows = np.flatnonzero(~self.is_matched)
-        return rows[~np.isin(rows, [*self._broken])] if self._broken else rows
+        return np.flatnonzero(~self.is_matched)
 
     def last_subscriber(self) -> str | None:
         column = self._columns.get("subscriber")
@@ -107,15 +136,23 @@ class Columns:
 
     @cached_property
     def times(self) -> Any:
+        """The time of each row; NaN if it tells none."""
         column = self._columns.get("received_at")
         if column is None:
             return np.zeros(self.count)
-        return pc.fill_null(column, 0.0).to_numpy(zero_copy_only=False)
+        times = pc.fill_null(column, np.nan).to_numpy(zero_copy_only=False)
+        return np.where(np.isfinite(times), times, np.nan)
 
     def latest(self) -> float:
         """The largest time of a usable row."""
         times = np.delete(self.times, [*self._broken]) if self._broken else self.times
         return float(times.max(initial=-np.inf))
+
+    def last_time(self, rows: Any) -> float | None:
+        """The time of the last of these rows that tells one."""
+        times = self.times[rows]
+        told = times[~np.isnan(times)]
+        return float(told[-1]) if len(told) else None
 
     def _numbers(self, name: str) -> Any:
         return pc.fill_null(self._columns[name], 1).to_numpy(zero_copy_only=False)
@@ -124,17 +161,25 @@ class Columns:
         """All stamps as one JSON array, or nothing if it might not have a stamp for each row: every
         row must begin with the only brace that opens."""
         column = self._columns["stamp"]
-        if self._broken or not pc.all(pc.starts_with(column, "{")).as_py():
+        if column.null_count or not pc.all(pc.starts_with(column, "{")).as_py():
             return b""
         ends = pa.array([0, len(column)], pa.int32())
         joined = pc.binary_join(pa.ListArray.from_arrays(ends, column), ",")[0].as_buffer()
         text = joined.to_pybytes()
         return b"[" + text + b"]" if text.count(b"{") == len(column) else b""
 
-    def each(self, rows: Any) -> Iterator[tuple[int, str, str, int, str, float, bool]]:
-        """Row, topic, publisher, seq, stamp, time, and whether it is matched."""
+    def each(
+        self, rows: Any
+    ) -> Iterator[tuple[int, str, str | None, int, str | None, float, bool]]:
+        """Row, topic, publisher, seq, stamp, time, and whether somebody is told."""
         taken = pa.array(rows)
         columns = [self._columns[name].take(taken).to_pylist() for name in NEEDED]
         times = self.times[rows].tolist()
-        matched = [True] * len(rows) if self.is_matched is None else self.is_matched[rows].tolist()
-        return zip(rows.tolist(), *columns, times, matched, strict=True)
+        told = [True] * len(rows) if self.is_told is None else self.is_told[rows].tolist()
+        return zip(rows.tolist(), *columns, times, told, strict=True)
+
+    def offset(self, row: int) -> int | None:
+        """The place in the topic, if the row tells."""
+        column = self._columns.get("offset")
+        offset = None if column is None else column[row].as_py()
+        return offset if offset is not None and 0 <= offset < STAMP_NUMBER_MAX else None

@@ -6,7 +6,8 @@ Rule 1: time is what the rows tell (`received_at`, 0 without it), never a clock.
 Rule 2: a row is judged by its columns alone; what else it carries stays with whoever feeds the
         lane. A row is known by its ticket: the number of rows fed before it.
 Rule 3: every ticket is answered exactly once: delivered at a position, or refused with a reason, or
-        (not matched) passed over in silence.
+        (not matched) passed over in silence. Whatever became of a row, nobody waits for its number,
+        if its stamp can be read, or else its offset is known.
 Rule 4: the same rows, cut into feeds anywhere, with `pack` and `unpack` between any two of them,
         get the same answers, as long as `received_at` does not fall along the rows.
 """
@@ -14,6 +15,7 @@ Rule 4: the same rows, cut into feeds anywhere, with `pack` and `unpack` between
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isnan
 from typing import Any, Self
 
 import numpy as np
@@ -81,6 +83,8 @@ class Seat(Struct):
     snapshot: bytes
     timers: dict[str, float] = {}
     position: int = 0
+    # The time of its last row: that of a row which tells none.
+    now: float = 0.0
 
 
 class _State(Struct):
@@ -98,6 +102,8 @@ class Lane:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._log = plan.rules().log
+        # Whether a row has a place without a publisher.
+        self._by_topic = self._log.placeholder("topic", 0) is not None
         self._readers: dict[str, Reader] = {}
         self._s = _State()
         self._begin_answers()
@@ -119,16 +125,21 @@ class Lane:
         first = self._s.tickets
         self._s.tickets += columns.count
         for row, reason in columns.problems():
-            self._refuse(first + row, reason, columns.name(row))
+            if columns.is_matched is None or columns.is_matched[row]:
+                self._refuse(first + row, reason, columns.name(row))
+            elif row in columns.homeless:
+                self._refuse(NOBODY, reason, columns.name(row))
         if columns.is_matched is not None:
             self._passed_over.append(first + columns.unmatched())
         skimmer = self._skimmer(columns)
         for subscriber, rows in columns.by_subscriber():
             seat = self._seat(subscriber)
+            last_time = columns.last_time(rows)
             if skimmer is not None and not seat.timers and len(rows) >= SKIM_ROWS_MIN:
                 rows = self._skim(skimmer, subscriber, columns, rows, first)
             if len(rows):
                 self._receive(subscriber, columns, rows, first)
+            seat.now = seat.now if last_time is None else last_time
         self._s.latest = max(self._s.latest, columns.latest())
         return self._answers()
 
@@ -193,9 +204,9 @@ class Lane:
             return rows
         order, in_order, duplicates, rest, freed = skimmed
         tickets = first + order
-        if columns.is_matched is not None:
-            tickets[~columns.is_matched[np.maximum(order, 0)]] = NOBODY
-            duplicates = duplicates[columns.is_matched[duplicates]]
+        if columns.is_told is not None:
+            tickets[~columns.is_told[np.maximum(order, 0)]] = NOBODY
+            duplicates = duplicates[columns.is_told[duplicates]]
         for place in np.flatnonzero(order < 0).tolist():
             tickets[place] = ticket_of(freed[-1 - order[place]])
         self._deliver(subscriber, tickets, in_order)
@@ -206,18 +217,39 @@ class Lane:
         """Row by row."""
         seat, reader, out = self._s.seats[subscriber], self._reader(subscriber), _Out()
         restamped = self._log.restamped
-        for row, topic, publisher, seq, stamp, now, is_matched in columns.each(rows):
-            ticket = first + row if is_matched else NOBODY
-            event = Event(publisher, seq, topic, {_TICKET: ticket})
+        for row, topic, publisher, seq, stamp, told, is_told in columns.each(rows):
+            if not publisher and not self._by_topic:
+                continue
+            ticket = first + row if is_told else NOBODY
+            event = Event(publisher or "", seq or 0, topic, {_TICKET: ticket})
+            seat.now = now = seat.now if isnan(told) else told
             if seat.timers:
                 self._fire(subscriber, now, out)
             try:
-                effects = reader.receive(publisher, restamped(event, stamp), now)
+                effects = reader.receive(event.publisher, restamped(event, stamp or ""), now)
             except PeerFault as fault:
-                self._refuse(ticket, str(fault), event.id)
-                continue
+                if is_told:
+                    self._refuse(ticket, str(fault), event.id)
+                kept = self._keep_place(reader, event, columns.offset(row), now)
+                if kept is None and columns.is_matched is not None and not columns.is_matched[row]:
+                    self._refuse(NOBODY, str(fault), event.id)
+                effects, ticket = kept or [], NOBODY
             self._carry_out(subscriber, effects, now, ticket, out)
         self._take(subscriber, out)
+
+    def _keep_place(
+        self, reader: Reader, event: Event, offset: int | None, now: float
+    ) -> list[Effect] | None:
+        """Let a row without a stamp take its number, without telling anybody; None if it has no
+        number either."""
+        stamp = None if offset is None else self._log.placeholder(event.topic, offset)
+        if stamp is None:
+            return None
+        nobodys = Event(event.publisher, event.seq, event.topic, {_TICKET: NOBODY})
+        try:
+            return reader.receive(event.publisher, self._log.restamped(nobodys, stamp), now)
+        except PeerFault:
+            return None
 
     def _fire(self, subscriber: str, until: float, out: _Out, including: bool = True) -> None:
         """Timers due at or before a time; without `including`, before it."""

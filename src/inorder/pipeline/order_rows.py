@@ -114,17 +114,46 @@ def unblob(data: Any) -> pa.Table:
 def arrival_order(rows: pa.Table, columns: Sequence[str]) -> Any:
     """The places of rows such that those of each subscriber are in their order of arrival.
 
-    Mostly the first column tells already; the others are only there to break ties.
+    Mostly the first column tells already; the others are only there to break ties, and behind them
+    all that can be compared: where rows lie must not matter.
     """
-    first = _keys(rows, columns[:1])
+    whose = []
     if "subscriber" in rows.column_names:
         coded = rows.column("subscriber").combine_chunks().dictionary_encode()
-        first.append(pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False))
-    order = np.lexsort(first)
+        whose = [pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)]
+    rest = sorted(
+        name
+        for name in rows.column_names
+        if name not in columns and _comparable(rows.column(name).type)
+    )
+    order = np.zeros(0, np.intp)
+    for some in (columns[:1], columns, [*columns, *rest]):
+        keys = [*_keys(rows, some), *whose]
+        order = np.lexsort(keys)
+        if not _any_tie(keys, order):
+            break
+    return order
+
+
+def _any_tie(keys: list[Any], order: Any) -> bool:
     tied = np.ones(max(0, len(order) - 1), bool)
-    for key in first:
-        tied &= np.diff(key[order].astype(np.float64)) == 0
-    return np.lexsort(_keys(rows, columns)) if tied.any() else order
+    for key in keys:
+        ordered = key[order]
+        same = ordered[1:] == ordered[:-1]
+        if ordered.dtype.kind == "f":
+            same |= np.isnan(ordered[1:]) & np.isnan(ordered[:-1])
+        tied &= same
+    return bool(tied.any())
+
+
+def _comparable(kind: Any) -> bool:
+    """What Spark would sort by in the same way (order.SORTABLE)."""
+    types = pa.types
+    checks = (
+        types.is_string, types.is_large_string, types.is_integer, types.is_floating,
+        types.is_boolean, types.is_timestamp, types.is_date32,
+    )  # fmt: skip
+    return any(check(kind) for check in checks)
 
 
 def _keys(rows: pa.Table, columns: Sequence[str]) -> list[Any]:
@@ -137,6 +166,8 @@ def _keys(rows: pa.Table, columns: Sequence[str]) -> list[Any]:
             ranks = np.argsort(pc.sort_indices(coded.dictionary).to_numpy())
             column = pa.array(ranks, pa.int64()).take(coded.indices)
         elif not pa.types.is_floating(column.type):
+            if pa.types.is_date32(column.type):
+                column = column.cast(pa.int32())
             column = column.cast(pa.int64())
         keys.append(pc.fill_null(column, 0).to_numpy(zero_copy_only=False))
         if column.null_count:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from inorder.errors import Misuse
 from inorder.guarantee import guarantee as guarantee_of
-from inorder.pipeline.order import arrival_columns, check_store, quoted
+from inorder.pipeline.order import arrival_columns, check_store, quoted, tie_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,7 +36,8 @@ def sequence(
 
     Rows are numbered in the order of the columns `arrival`. Added, or replaced: `stamp`, `offset`
     (the place in the topic), `publisher`, `seq`, `event`, `guarantee`, and `arrival` if there is
-    none. A row without publisher or seq is published by "spark".
+    none. A row without publisher or seq is published by "spark", and what claims to be is numbered
+    anew. A row without a topic gets no stamp: `order` puts it aside.
     """
     from pyspark.sql import functions as F
 
@@ -78,7 +79,8 @@ def _table(df: DataFrame, guarantee: str, keys: list[str], added: tuple[str, ...
         F.col("publisher") if "publisher" in df.columns else F.lit(None).cast("string"),
         F.col("seq").cast("bigint") if "seq" in df.columns else F.lit(None).cast("bigint"),
     ]
-    ordered = df.repartition(1).sortWithinPartitions(*(quoted(name) for name in keys))
+    sorting = [quoted(name) for name in (*keys, *tie_columns(df, keys))]
+    ordered = df.repartition(1).sortWithinPartitions(*sorting)
     found = ordered.withColumn("_stamped", stamps(*given))
     kept = [quoted(name) for name in df.columns if name not in added]
     return found.select(*kept, *(F.col(f"_stamped.{name}") for name in added))

@@ -1,7 +1,9 @@
 """Rows with stamps that Spark gives them: one sequencer, fed in the order of arrival.
 
 Rule 1: the stamp of a row depends on the rows before it only, so cuts and restarts change nothing.
-Rule 2: a row without publisher or number is published by `spark`, numbered in order of arrival.
+Rule 2: a row without publisher or number is published by `spark`, numbered in order of arrival. So
+        is one that says it was: it might bear the name of another.
+Rule 3: what gets a number can be put in order; a row without a topic gets none.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from inorder.errors import Misuse
 from inorder.guarantee import guarantee
 from inorder.pack import pack, unpacker
 
@@ -38,8 +39,25 @@ class Stamper:
 
     def stamp(self, topics: pa.Array, publishers: Any, seqs: Any) -> dict[str, pa.Array]:
         """The columns of rows in their order of arrival."""
-        if topics.null_count or pc.any(pc.equal(pc.binary_length(topics), 0)).as_py():
-            raise Misuse("a row without a topic cannot be sequenced")
+        placed = pc.fill_null(pc.greater(pc.binary_length(topics), 0), False)
+        rows = np.flatnonzero(placed.to_numpy(zero_copy_only=False))
+        stamps, numbers = self._number(topics.filter(placed))
+        place = np.full(len(topics), -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        taken = pa.array(place, mask=place < 0)
+        arrival = self._rows + np.arange(len(topics))
+        self._rows += len(topics)
+        publisher, seq = self._owners(len(topics), publishers, seqs)
+        return {
+            "stamp": stamps.take(taken),
+            "offset": pa.array(numbers - 1).take(taken),
+            "arrival": pa.array(arrival),
+            "publisher": publisher,
+            "seq": seq,
+        }
+
+    def _number(self, topics: pa.Array) -> tuple[pa.Array, Any]:
+        """Stamps and numbers."""
         coded = topics.dictionary_encode()
         codes = coded.indices.to_numpy(zero_copy_only=False)
         names = coded.dictionary.to_pylist()
@@ -49,27 +67,19 @@ class Stamper:
             place = np.array([known.index(name) if name in known else -1 for name in names])
             numbers[low:high] = table[place[codes[low:high]], np.arange(high - low)]
             texts.append(_texts(known, table))
-        arrival = self._rows + np.arange(len(codes))
-        self._rows += len(codes)
-        publisher, seq = self._owners(len(codes), publishers, seqs)
-        return {
-            "stamp": pa.concat_arrays(texts) if texts else pa.array([], pa.string()),
-            "offset": pa.array(numbers - 1),
-            "arrival": pa.array(arrival),
-            "publisher": publisher,
-            "seq": seq,
-        }
+        return (pa.concat_arrays(texts) if texts else pa.array([], pa.string())), numbers
 
     def _owners(self, count: int, publishers: Any, seqs: Any) -> tuple[pa.Array, pa.Array]:
         publishers = pa.nulls(count, pa.string()) if publishers is None else publishers
-        seqs = pa.nulls(count, pa.int64()) if seqs is None else seqs
-        nobodys = pc.or_(publishers.is_null(), seqs.is_null())
+        seqs = pa.nulls(count, pa.int64()) if seqs is None else seqs.cast(pa.int64())
+        named = pc.and_(pc.not_equal(publishers, ""), pc.not_equal(publishers, PUBLISHER))
+        nobodys = pc.invert(pc.fill_null(pc.and_(named, pc.greater(seqs, 0)), False))
         missing = nobodys.to_numpy(zero_copy_only=False)
         own = self._own + np.cumsum(missing)
         self._own += int(missing.sum())
         return (
             pc.if_else(nobodys, PUBLISHER, publishers),
-            pc.if_else(nobodys, pa.array(own), seqs.cast(pa.int64())),
+            pc.if_else(nobodys, pa.array(own), seqs),
         )
 
     def pack(self) -> bytes:

@@ -227,7 +227,7 @@ def append(plan: Plan, sink: str, batch: int, task: int, batches: Iterator[Any])
             if before != now:
                 told = f"had {before} rows before, and {now} now"
                 raise Refused(f"{plan.place}: task {task} of batch {batch} of {sink} {told}")
-            if not file.has_receipt(key, rows.digest):
+            if file.receipt(key, rows.digest) is None:
                 told = f"had {now} rows before, as now, but not the same ones"
                 raise Refused(f"{plan.place}: task {task} of batch {batch} of {sink} {told}")
     finally:
@@ -322,7 +322,7 @@ class Encoding:
             pass  # perhaps NaN or Infinity, which the source writes
         try:
             return msgspec.convert(json.loads(text or "{}"), dict[str, Scalar])
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError, msgspec.MsgspecError):
             told = "is not a JSON object of single values"
             raise Misuse(f"column attributes: {str(text)[:60]!r} {told}") from None
 

@@ -23,14 +23,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from zlib import crc32
 
-from inorder.errors import Damaged, Misuse, Refused, Replaced, TooLarge, Unsure
+from inorder.errors import Damaged, Misuse, Refused, Replaced, Unsure
 from inorder.limits import (
     LOG_BYTES_AT_ONCE,
     MAIL_AT_ONCE,
     MAIL_BYTES_AT_ONCE,
     OWNER_SILENT_S_MAX,
-    TOPICS_PER_BROKER_MAX,
 )
+from inorder.store.room import check_room
 from inorder.store.rows import Append, LogRow, MailRow, TopicRow, Turn
 from inorder.store.schema import FORMAT, TABLES
 
@@ -130,7 +130,7 @@ class File:
         """Write a turn; returns the id of the last row it appended to the log, 0 if none.
 
         `expected` are the offsets at which topics must go on: anything else is refused. `digest`
-        tells what is in a batch with a key (see `has_receipt`).
+        tells what is in a batch with a key (see `receipt`).
         """
         db = self._db
         with self._transaction(durable=bool(turn.appends or turn.records or turn.key)):
@@ -244,9 +244,10 @@ class File:
         found = self._guarantee(topic)
         if found is None:
             with self._transaction():
-                (known,) = self._db.execute("SELECT count(*) FROM topics").fetchone()
-                if known >= TOPICS_PER_BROKER_MAX:
-                    raise TooLarge("topics of one file", known + 1, TOPICS_PER_BROKER_MAX)
+                known, size = self._db.execute(
+                    "SELECT count(*), coalesce(sum(length(CAST(topic AS BLOB))), 0) FROM topics"
+                ).fetchone()
+                check_room(known, size, topic)
                 self._db.execute(
                     "INSERT OR IGNORE INTO topics VALUES (?, ?, 0)", (topic, guarantee)
                 )
@@ -434,12 +435,9 @@ class File:
             self._check("records", id, record, crc)
         return [record for _, record, _ in found]
 
-    def has_receipt(self, key: str, digest: str) -> bool:
-        """Whether it was this batch that was appended under a key."""
-        return self.receipt(f"{key}={digest}") is not None
-
-    def receipt(self, key: str) -> int | None:
-        """How many events were appended under a key; None if it was never used."""
+    def receipt(self, key: str, digest: str = "") -> int | None:
+        """How many events were appended under a key; None if it is unused, or if not for these."""
+        key = f"{key}={digest}" if digest else key
         with _translated(self.path):
             found = self._db.execute("SELECT rows FROM receipts WHERE key = ?", (key,)).fetchone()
         return None if found is None else int(found[0])
@@ -459,8 +457,9 @@ class File:
 
 
 def _lives(process: int, renewed_at: float, now: float) -> bool:
-    """Whether an owner may still be there: it said so lately, and its process exists."""
-    if now - renewed_at > OWNER_SILENT_S_MAX:
+    """Whether an owner may still be there: it said so lately, and its process exists. A word from
+    the future is no news either: somebody has set the clock back since."""
+    if abs(now - renewed_at) > OWNER_SILENT_S_MAX:
         return False
     try:
         os.kill(process, 0)

@@ -4,7 +4,8 @@ Rule 1: a client forgets its subscriptions in a crash and begins a new *life*, w
         disk before anything of it is visible. Sessions and versions carry it, so nothing of an
         older life can replace anything of a newer one.
 Rule 2: the topics its managers may have it registered for are on disk too; the first walk of a
-        new life visits them, and those not wanted any more are told so.
+        new life visits them, and those not wanted any more are told so. Those that a walk has
+        told are forgotten when there are many of them.
 
 Rule 3: a client that waits for an answer shows itself from time to time to everybody who may owe
         it one: a stage gives up on clients that are silent for minutes, and begins anew with any
@@ -43,6 +44,9 @@ from inorder.total.subscriber import Subscriber, SubscriberState
 
 # A waiting client shows itself after this many resend times.
 GREET_AFTER = 16
+
+# Topics left that the next life visits in vain; more are not worth their place in its first walk.
+LEFT_TOPICS_KEPT = 32
 
 
 class _Record(Struct, frozen=True, gc=False):
@@ -89,7 +93,7 @@ class Client:
         self.subscriber = Subscriber(state.name, state.subscriber, *parts)
         self._on: dict[type, Callable[[str, Any, float], list[Effect]]] = {
             Accepted: self.publisher.on_accepted,
-            WalkDone: self.subscriber.on_walk_done,
+            WalkDone: self._on_walk_done,
             Events: self.subscriber.on_events,
             Heartbeat: self.subscriber.on_heartbeat,
             Gone: self.subscriber.on_gone,
@@ -157,6 +161,15 @@ class Client:
         effects = [*links.acknowledged(source, frame, frame.ack), *effects]
         links.take(source, frame)
         return [*effects, *self._flush()]
+
+    def _on_walk_done(self, source: str, done: WalkDone, now: float) -> list[Effect]:
+        effects = self.subscriber.on_walk_done(source, done, now)
+        s = self._s
+        left = {*s.known} - s.subscriber.registered - s.subscriber.wanted
+        if len(left) <= LEFT_TOPICS_KEPT:
+            return effects
+        s.known = tuple(sorted({*s.known} - left))
+        return [*effects, Persist(pack(_Record(s.life, s.reserved, s.known)))]
 
     def fire(self, timer: str, now: float) -> list[Effect]:
         kind, _, rest = timer.partition("/")

@@ -118,14 +118,19 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 def on_log(options: Options) -> Options:
-    """The same options over a network that keeps everything, with topics not known beforehand."""
+    """The same options over a network that keeps everything, with topics not known beforehand.
+
+    Hold forgets its `buffer`: what found no room would have to be asked for again, and nobody asks
+    a log. What it holds back is bounded by what the log hands over at once.
+    """
     if options.stamp != "full" or options.path != "chain" or options.swaps != "off":
         raise BadScenario("order", "a log wants stamp = full, path = chain and swaps = off")
     if options.links == "trusted":
         raise BadScenario("order.links", "processes come and go: a log wants sessions")
     return replace(
-        options, topics_per_stage=0, threshold=0, network="log", diffusion="manager", retention=0
-    )
+        options, topics_per_stage=0, threshold=0, network="log", diffusion="manager", retention=0,
+        buffer=None if options.mode == "hold" else options.buffer,
+    )  # fmt: skip
 
 
 def promises(options: Options) -> tuple[str, ...]:

@@ -3,7 +3,8 @@
 Rule 1: every event it is given leaves: in order, or tagged, or as a duplicate that is noted. There
         is nobody to ask again, so nothing may be refused for want of room.
 Rule 2: hold waits for what is missing, as long as input lasts and there is room. Both at an end,
-        it passes over the hole, and what comes for it later is tagged.
+        it passes over the hole, and what comes for it later is tagged, however late. So is what
+        may be a duplicate or not (received.py).
 Rule 3: a topic starts where it is said to (`start`), else at its first number. One that is named
         there is held from the beginning: what names its events waits for them. Any other is held
         from its first event on, because until then nobody knows that it will be given.
@@ -31,11 +32,11 @@ from inorder.limits import HELD_EVENTS_MAX
 from inorder.pack import pack, unpacker
 from inorder.total.directory import OPEN_STAGE
 from inorder.total.engine import Engine, EngineState
-from inorder.total.gaps import Gaps, TopicGaps
 from inorder.total.holding import Key
 from inorder.total.messages import Events
 from inorder.total.options import Options
-from inorder.total.stamp import read_text, texts_of
+from inorder.total.received import Received
+from inorder.total.stamp import read_text, text_of, texts_of
 
 
 class _State(Struct):
@@ -45,7 +46,7 @@ class _State(Struct):
     start: dict[str, int] = {}
     from_first: bool = False
     engine: EngineState = field(default_factory=EngineState)
-    gaps: dict[str, TopicGaps] = {}
+    received: dict[str, Received] = {}
 
 
 _unpack = unpacker(_State)
@@ -72,42 +73,33 @@ class Reader:
     def _become(self, state: _State) -> None:
         self._s = state
         self._engine = Engine(state.engine, state.options)
-        self._gaps = Gaps(state.gaps)
 
     def receive(self, source: str, message: Any, now: float) -> list[Effect]:
         if not isinstance(message, Events) or message.first < 1 or not message.events:
             raise BadMessage(source, f"{type(message).__name__} is nothing for a reader")
         topic = message.topic
-        if topic not in self._s.gaps:
-            self._begin(topic, message.first)
-        engine, gaps = self._engine, self._gaps
+        self.hold(topic, message.first)
+        engine, received = self._engine, self._s.received[topic]
         passes = engine.passes(topic, message.first, message.epoch, message.stamp)
-        if passes and gaps.extend(topic, message.first, len(message.events)):
+        if passes and received.extend(message.first, len(message.events)):
             engine.deliver_batch(
                 topic, message.first, message.epoch, message.stamp, message.events, now
             )
             return self._take_out()
         for number, event in enumerate(message.events, message.first):
-            if number <= self._s.engine.start[topic]:
-                engine.out.append(Deliver(event, False))
-            elif gaps.add(topic, number):
+            found = received.add(number)
+            if found == "new":
                 engine.arrive((topic, number), message.epoch, message.stamp, event, now)
-            else:
+            elif found == "again":
                 engine.out.append(Note("duplicate", event.id))
-        self._forget(topic)
+            else:
+                engine.out.append(Deliver(event, False))
         return self._take_out()
 
     def _begin(self, topic: str, first: int) -> None:
         start = self.start_of(topic, first)
         self._engine.activate([topic], ((topic, start),), 0.0)
-        self._gaps.begin(topic, start)
-
-    def _forget(self, topic: str) -> None:
-        """A hole behind this many numbers is not worth remembering: who fills it is late, and
-        taken for a duplicate."""
-        beyond = self._s.gaps[topic].beyond
-        if len(beyond) > 2 * HELD_EVENTS_MAX:
-            self._gaps.skip(topic, min(beyond) - 1)
+        self._s.received[topic] = Received(start, start)
 
     # For skim.py.
 
@@ -120,19 +112,19 @@ class Reader:
         return self._engine
 
     @property
-    def gaps(self) -> Gaps:
-        return self._gaps
+    def received(self) -> dict[str, Received]:
+        return self._s.received
 
     def start_of(self, topic: str, first: int) -> int:
         """The number before the first one owed, if `first` is the first one given."""
         s = self._s
-        if topic in s.gaps:
+        if topic in s.received:
             return s.engine.start[topic]
         return s.start.get(topic, first - 1 if s.from_first else 0)
 
     def hold(self, topic: str, first: int) -> None:
         """Hold a topic from now on, unless it is held already."""
-        if topic not in self._s.gaps:
+        if topic not in self._s.received:
             self._begin(topic, first)
 
     def let_go(self, key: Key) -> None:
@@ -207,3 +199,9 @@ def restamped(event: Event, stamp: str) -> Events:
     """The way back, for one event; `BadFrame` if the text is no stamp."""
     epoch, number, others = read_text(event.topic, stamp)
     return Events(event.topic, number, epoch, others, (event,))
+
+
+def placeholder(topic: str, offset: int) -> str:
+    """The stamp of an event of which only its place in its topic is known: it says nothing about
+    other topics."""
+    return text_of(0, ((topic, offset + 1),))

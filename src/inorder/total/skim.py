@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from inorder.limits import HELD_EVENTS_MAX, SKIM_TOPICS_MAX
+from inorder.limits import READER_HOLES_MAX, SKIM_TOPICS_MAX
 from inorder.total.stamp import EPOCH
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ Skimmed = tuple[Any, Any, Any, Any, "list[Event]"]
 
 # Guesses at who is in order before the slow way is taken.
 GUESSES_MAX = 4
+
+# Holes a reader remembers of a topic (received.py).
+ROOM = READER_HOLES_MAX
 
 
 def read(names: Sequence[str], codes: Any, stamps: bytes) -> Stamps | None:
@@ -60,13 +63,13 @@ def read(names: Sequence[str], codes: Any, stamps: bytes) -> Stamps | None:
     wanted = sum(map(len, rows))
     try:
         table = _table(rows, topics)
+        if int((table >= 0).sum()) != wanted:
+            topics = sorted({topic for row in rows for topic in row}.union(names))
+            if len(topics) > SKIM_TOPICS_MAX:
+                return None
+            table = _table(rows, topics)
     except OverflowError:
         return None
-    if int((table >= 0).sum()) != wanted:
-        topics = sorted({topic for row in rows for topic in row}.union(names))
-        if len(topics) > SKIM_TOPICS_MAX:
-            return None
-        table = _table(rows, topics)
     if len(topics) > SKIM_TOPICS_MAX or EPOCH in topics:
         return None
     own = np.array([topics.index(name) for name in names], np.intp)[codes]
@@ -120,6 +123,3 @@ def beyond_at_most(arrivals: Any, count: int) -> int:
     left_at = np.maximum.accumulate(arrivals)
     left = np.searchsorted(left_at, np.arange(count), side="right")
     return int((np.arange(1, count + 1) - left).max(initial=0))
-
-
-ROOM = 2 * HELD_EVENTS_MAX

@@ -30,7 +30,7 @@ class Run:
         self.numbers = numbers
         self.table = table
         self.engine = reader.engine.s
-        self._gaps = reader.gaps.topics
+        self._received = reader.received
         # Topics that come up, each with its first row.
         lines, firsts = np.unique(own, return_index=True)
         self.firsts = {int(line): int(first) for line, first in zip(lines, firsts, strict=True)}
@@ -49,19 +49,24 @@ class Run:
         again = (np.diff(own[order]) == 0) & (np.diff(numbers[order]) == 0)
         found[order[1:][again]] = True
         for line in self.firsts:
-            gaps = self._gaps.get(self.topics[line])
-            if gaps is not None:
-                mine = own == line
-                found |= mine & (numbers <= gaps.have)
-                if gaps.beyond:
-                    found |= mine & np.isin(numbers, sorted(gaps.beyond))
+            received = self._received.get(self.topics[line])
+            if received is not None:
+                old = (own == line) & (numbers <= received.known)
+                if received.holes and old.any():
+                    firsts, lasts = np.array(received.holes, np.int64).T
+                    place = np.searchsorted(firsts, numbers, side="right") - 1
+                    old &= (place < 0) | (numbers > lasts[place])
+                found |= old
         return found
 
-    def _before_the_start(self) -> bool:
-        return any(
-            bool((self.numbers[self.own == line] <= start).any())
-            for line, start in self.starts.items()
-        )
+    def _any_forgotten(self) -> bool:
+        """Whether a row has a number before the start, or of which nobody knows any more."""
+        for line, start in self.starts.items():
+            received = self._received.get(self.topics[line])
+            known = start if received is None else received.forgotten
+            if (self.numbers[self.own == line] <= known).any():
+                return True
+        return False
 
     def _clock(self) -> Any:
         """The clocks before the first row, as they are once all topics of the run are held."""
@@ -74,7 +79,7 @@ class Run:
 
     def as_they_come(self) -> Found | None:
         kept = self.kept
-        if self._before_the_start() or not self._fits():
+        if self._any_forgotten() or not self._fits():
             return None
         table, own, numbers = self.table[:, kept], self.own[kept], self.numbers[kept]
         if not len(kept):
@@ -111,33 +116,37 @@ class Run:
         return np.maximum.accumulate(steps, axis=1)
 
     def _fits(self) -> bool:
-        """Whether the memory of numbers received would never have been cut (Reader._forget)."""
+        """Whether holes are forgotten as they would be row by row: never, or one after the other
+        as numbers go up."""
         for line in self.firsts:
             numbers = self.numbers[self.kept[self.own[self.kept] == line]]
-            gaps = self._gaps.get(self.topics[line])
-            known = len(gaps.beyond) if gaps else 0
-            if known + len(numbers) > ROOM:
-                order = np.argsort(numbers, kind="stable")
-                first = (gaps.have if gaps else self.starts[line]) + 1
-                holes = np.flatnonzero(numbers[order] != first + np.arange(len(order)))
-                whole = int(holes[0]) if len(holes) else len(order)
-                if known + beyond_at_most(order[:whole], len(order)) > ROOM:
+            received = self._received.get(self.topics[line])
+            known = received.known if received else self.starts[line]
+            holes = len(received.holes) if received else 0
+            if holes + len(numbers) > ROOM:
+                highest = np.maximum.accumulate(_behind(known, numbers))[:-1]
+                leaps = int(((numbers <= highest) | (numbers - highest > 1)).sum())
+                if holes + leaps > ROOM and (numbers <= highest).any():
                     return False
         return True
 
     def _receive_numbers(self, line: int, numbers: Any) -> None:
-        gaps = self._gaps[self.topics[line]]
-        ordered = np.sort(np.concatenate([sorted(gaps.beyond), numbers]).astype(np.int64))
-        holes = np.flatnonzero(ordered != gaps.have + 1 + np.arange(len(ordered)))
-        whole = int(holes[0]) if len(holes) else len(ordered)
-        gaps.have += whole
-        gaps.beyond = {*ordered[whole:].tolist()}
-        gaps.known = max(gaps.known, int(ordered[-1]) if len(ordered) else 0)
+        received = self._received[self.topics[line]]
+        for number in numbers[numbers <= received.known].tolist():
+            received.add(number)
+        fresh = np.sort(numbers[numbers > received.known])
+        before = _behind(received.known, fresh)[:-1]
+        leaps = fresh - before > 1
+        received.leave(
+            list(zip((before[leaps] + 1).tolist(), (fresh[leaps] - 1).tolist(), strict=True))
+        )
+        if len(fresh):
+            received.known = int(fresh[-1])
 
     # Hold, and tag with a buffer.
 
     def held_back(self) -> Found | None:
-        if self._before_the_start() or not self._known_in_time() or not self._remembers():
+        if self._any_forgotten() or not self._known_in_time():
             return None
         if not len(self.kept):
             return self.kept, np.ones(0, bool), self.kept, []
@@ -148,6 +157,9 @@ class Run:
             return None
         table, own = self._with_waiting(lines, waiting)
         clock = np.maximum(self._clock()[lines], 0)
+        largest = max(int(table.max(initial=0)), int(clock.max(initial=0)))
+        if largest > _ENDLESS // max(1, len(lines)):
+            return None  # the sums below would run over
         order = np.argsort(table.sum(axis=0), kind="stable")
         steps = np.diff(np.column_stack([clock, table[:, order]]), axis=1)
         right = (steps.sum(axis=0) == 1) & (steps.min(axis=0) >= 0)
@@ -162,7 +174,9 @@ class Run:
             return None
         if (ahead.sum(axis=0) < 2).any():
             return None
-        if beyond_at_most(order[:whole], len(order)) > min(self.reader.options.room, ROOM):
+        wait = beyond_at_most(order[:whole], len(order))
+        holes = max([len(each.holes) for each in self._received.values()], default=0)
+        if wait > self.reader.options.room or holes + wait > ROOM:
             return None
         return self._release(lines, waiting, order[:whole], np.sort(rest), clock)
 
@@ -179,11 +193,6 @@ class Run:
             if any(n > clock for _, _, held in waiting for name, n in held.stamp if name == topic):
                 return False
         return True
-
-    def _remembers(self) -> bool:
-        """Whether numbers behind a hole that was passed over leave room for these."""
-        known = [gaps.beyond for gaps in self._gaps.values()]
-        return not known or max(map(len, known)) + len(self.kept) <= ROOM or not any(known)
 
     def _with_waiting(self, lines: list[int], waiting: list[Any]) -> tuple[Any, Any]:
         """The table of what waits, then of the rows; topics not held are left out."""
@@ -241,3 +250,8 @@ class Run:
                 self.engine.clock[topic] = max(self.engine.clock.get(topic, -1), clock)
             if number >= 0:
                 self.engine.last[topic] = max(self.engine.last.get(topic, -1), number)
+
+
+def _behind(first: int, numbers: Any) -> Any:
+    """Whole numbers stay whole: of an empty list NumPy would make floats."""
+    return np.concatenate([np.array([first], np.int64), numbers])

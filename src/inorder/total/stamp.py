@@ -20,7 +20,7 @@ import msgspec
 
 from inorder.errors import BadFrame
 from inorder.event import Stamp
-from inorder.limits import STAMP_ENTRIES_MAX
+from inorder.limits import STAMP_ENTRIES_MAX, STAMP_NUMBER_MAX
 
 # No topic has an empty name: in a stamp's text it stands for the epoch, if that is not the first.
 EPOCH = ""
@@ -133,6 +133,8 @@ def read_text(topic: str, text: str) -> tuple[int, int, Stamp]:
         entries = _decode(text)
     except Exception as error:
         raise BadFrame(f"not a stamp: {error}") from None
+    if (largest := max(entries.values(), default=0)) > STAMP_NUMBER_MAX:
+        raise BadFrame(f"a stamp with a number beyond 64 bits: {largest}")
     epoch = entries.pop(EPOCH, 0)
     number = entries.pop(topic, 0)
     if number < 1:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
 from inorder.errors import BadScenario, Misuse, TooLarge, UnknownName
 from inorder.pipeline.order import PROVIDER, order
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows
-from tests.pipeline.order.traces import simulated, table_of
+from tests.pipeline.order.traces import TOPICS, simulated, table_of
 
 GOOD = simulated("hold", 1, duration=1.0).rows
 
@@ -42,6 +45,30 @@ def test_a_spoilt_row_says_why_and_the_others_pass(reason):
     assert [row["arrival"] for row in bad] == [rows[20]["arrival"]]
     assert bad[0]["quarantine"].startswith(reason)
     assert len(out) == len(rows)
+
+
+def in_a_stream(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What leaves while nobody says that the input has ended."""
+    lane = Rows(Plan("total", {"mode": "hold"}, start=dict.fromkeys(TOPICS, 0), strict=False))
+    out = [lane.feed(table_of(rows)), lane.settle()]
+    return [row for each in out for row in each.to_pylist()]
+
+
+@pytest.mark.parametrize("reason", SPOILT)
+def test_in_a_stream_the_others_pass_it(reason):
+    """All but a row that does not tell where it belongs: there, what follows waits."""
+    numbers = [msgspec.json.decode(row["stamp"])[row["topic"]] for row in GOOD]
+    rows = [{**row, "offset": number - 1} for row, number in zip(GOOD, numbers, strict=True)]
+    whole = {row["arrival"] for row in in_a_stream(rows)}
+    assert whole == {row["arrival"] for row in rows}
+    doubled = [(row["subscriber"], row["event"]) for row in rows]
+    at = next(n for n, key in enumerate(doubled) if n >= 20 and doubled.count(key) == 1)
+    rows[at] = {**rows[at], **SPOILT[reason]}
+    left = {row["arrival"] for row in in_a_stream(rows)}
+    if {"topic", "subscriber"} & {*SPOILT[reason]}:
+        assert left < whole
+    else:
+        assert left == whole
 
 
 @pytest.mark.parametrize("reason", SPOILT)

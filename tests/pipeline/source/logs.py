@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
 import sqlite3
 from pathlib import Path
@@ -22,9 +24,9 @@ CLIENTS = ("p1", "p2")
 def diffused(name: str, values: list[tuple[str, dict[str, Any]]], seed: int = 0) -> list[Any]:
     """What the machines of a guarantee diffuse for these publications: (topic, message)."""
     entry = guarantee(name)
-    fields = entry.options.__struct_fields__
-    options = convert({"links": "trusted"} if "links" in fields else {}, entry.options, "order")
-    options = entry.log.options(options)
+    options = entry.log.options(convert({}, entry.options, "order"))
+    if "links" in options.__struct_fields__:
+        options = msgspec.structs.replace(options, links="trusted")  # no timers are run here
     topics = sorted({topic for topic, _ in values})
     clients = {client: entry.client(client, topics, options) for client in CLIENTS}
     machines: dict[str, Any] = {**entry.services(topics, options), **clients}
@@ -70,7 +72,8 @@ def random_values(seed: int, rows: int, topics: list[str]) -> list[tuple[str, di
     random_ = random.Random(seed)
     words = ["", "plain", "line\nbreak", 'quo"te', "Zürich", "\u0000", "emoji 🙂"]
     kinds = [lambda: random_.choice(words), lambda: random_.randint(-(2**62), 2**62),
-             lambda: random_.random(), lambda: random_.random() < 0.5, lambda: None]  # fmt: skip
+             lambda: random_.random(), lambda: random_.random() < 0.5, lambda: None,
+             lambda: random_.choice([math.inf, -math.inf, math.nan])]  # fmt: skip
     return [
         (
             random_.choice(topics),
@@ -118,10 +121,16 @@ def plain_rows(path: Path, start: dict[str, int] | None = None) -> list[tuple[An
                 continue
             found.append((
                 topic, place, id, event.id, event.publisher, event.seq, event.published_at, at,
-                msgspec.json.encode(event.value).decode(), stamp, names[topic],
+                text_of(event.value), stamp, names[topic],
             ))  # fmt: skip
     db.close()
     return found
+
+
+def text_of(value: dict[str, Any]) -> str:
+    if any(isinstance(each, float) and not math.isfinite(each) for each in value.values()):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return msgspec.json.encode(value).decode()
 
 
 def spoil(path: Path, topic: str, offset: int, column: str = "message") -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inorder.errors import Damaged, InorderError, Misuse
-from inorder.pipeline.source_log import Extent
+from inorder.pipeline.source_log import Extent, Slice
 from inorder.pipeline.source_options import Settings, read_options
-from inorder.pipeline.source_plan import Slice, admitted, chosen, ranges, resolved, tasks
+from inorder.pipeline.source_plan import admitted, chosen, ranges, resolved, tasks
 
 SIZES = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 40_000), min_size=1)
 
@@ -43,39 +43,58 @@ def test_tasks_read_everything_once_and_are_of_equal_size(sizes, cores, at_least
     assert len(parts) <= max(cores, at_least or 1)
 
 
-def check_shares(share, sizes, limit):
-    waiting = slices_of(sizes)
-    taken = {each.topic: each for each in share(waiting, limit)}
-    total = sum(each.end - each.start for each in waiting)
-    used = sum(each.end - each.start for each in taken.values())
-    assert used == (total if limit is None else min(limit, total))
-    for each in waiting:
-        size = taken[each.topic].end - each.start if each.topic in taken else 0
-        assert 0 <= size <= each.end - each.start
-        if limit is not None and total > limit:
-            assert abs(size - limit * (each.end - each.start) / total) < 1
-    assert all(each.start < each.end and each.start == 3 for each in taken.values())
+RUNS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 5)), min_size=1, max_size=30)
 
 
-@given(SIZES, st.none() | st.integers(1, 5000))
-def test_a_limit_is_kept_and_used_up_and_shared_fairly(sizes, limit):
-    check_shares(admitted, sizes, limit)
+def log_of(runs):
+    """Messages in the order of their arrival, and how far each topic reaches."""
+    ends: dict[str, int] = {}
+    arrived = []
+    for topic, count in runs:
+        arrived.append((topic, ends.get(topic, 0), count))
+        ends[topic] = ends.get(topic, 0) + count
+    return arrived, ends
 
 
-def test_an_unfair_share_is_found():
-    """Negative control: who serves one topic after the other starves the last."""
+def check_cuts(admit, runs, limit, start):
+    """Batches under a limit, one behind the other, are the log cut into pieces: the first arrivals
+    first, as many as there may be."""
+    arrived, ends = log_of(runs)
+    extents = {topic: Extent(0, end) for topic, end in ends.items()}
+    places = [(t, n) for t, offset, count in arrived for n in range(offset, offset + count)]
+    at = {topic: min(offset, ends[topic]) for topic, offset in start.items() if topic in ends}
+    left = [(topic, n) for topic, n in places if n >= at.get(topic, 0)]
+    while left:
+        taken = admit(ranges("log", at, ends, extents, True), limit, iter(arrived))
+        read = {(each.topic, n) for each in taken for n in range(each.start, each.end)}
+        assert read == {*left[:limit]}
+        del left[:limit]
+        at = {**at, **{each.topic: each.end for each in taken}}
+    assert not ranges("log", at, ends, extents, True)
 
-    def greedy(waiting, limit):
-        found, left = [], limit
-        for each in waiting:
-            size = min(left, each.end - each.start)
-            left -= size
-            if size:
-                found.append(Slice(each.topic, each.start, each.start + size))
-        return found
+
+@given(RUNS, st.integers(1, 20), st.dictionaries(st.sampled_from("abc"), st.integers(0, 9)))
+def test_a_limit_admits_the_first_arrivals_also_of_a_topic_that_lags(runs, limit, start):
+    check_cuts(admitted, runs, limit, start)
+
+
+def test_shares_of_topics_are_found():
+    """Negative control: who takes as much of every topic lets events overtake."""
+
+    def shared(waiting, limit, arrived):
+        each = limit // len(waiting)
+        return [Slice(some.topic, some.start, some.start + each) for some in waiting]
 
     with pytest.raises(AssertionError):
-        check_shares(greedy, {"a": 10, "b": 10}, 12)
+        check_cuts(shared, [("a", 4), ("b", 4)], 4, {})
+
+
+def test_events_that_are_gone_do_not_hold_up_a_limited_stream():
+    """Some or all of what waits is not in the log: the batch goes over it."""
+    waiting = [Slice("a", 2, 10), Slice("b", 0, 5)]
+    assert admitted(waiting, 3, iter([("a", 0, 2)])) == waiting
+    assert admitted(waiting, 3, iter([("a", 5, 5), ("b", 0, 5)])) == [Slice("a", 2, 8)]
+    assert admitted(waiting[:1], 3, iter([])) == [Slice("a", 2, 5)]
 
 
 @given(st.lists(SMALL, min_size=1, max_size=6), st.integers(5, 300))
@@ -89,7 +108,9 @@ def test_batches_one_after_the_other_read_every_event_once(grown, limit):
         for topic, size in (steps.pop(0) if steps else {}).items():
             ends[topic] = ends.get(topic, 0) + size
         extents = {topic: Extent(0, end) for topic, end in ends.items()}
-        taken = admitted(ranges("log", at, ends, extents, True), limit)
+        waiting = ranges("log", at, ends, extents, True)
+        runs = [(each.topic, each.start, each.end - each.start) for each in waiting]
+        taken = admitted(waiting, limit, iter(runs))
         end = {**at, **{each.topic: each.end for each in taken}}
         for each in ranges("log", at, end, extents, True):
             assert each.start == read.get(each.topic, 0)

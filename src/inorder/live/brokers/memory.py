@@ -16,8 +16,9 @@ from threading import Lock
 
 from msgspec import Struct
 
-from inorder.errors import Misuse, Replaced, TooLarge
-from inorder.limits import MAIL_AT_ONCE, OWNER_SILENT_S_MAX, TOPICS_PER_BROKER_MAX
+from inorder.errors import Misuse, Replaced
+from inorder.limits import MAIL_AT_ONCE, OWNER_SILENT_S_MAX
+from inorder.store.room import check_room
 from inorder.store.rows import LogRow, MailRow, TopicRow, Turn
 
 
@@ -36,6 +37,7 @@ class Hub:
         self.lock = Lock()
         self.guarantees: dict[str, str] = {}
         self.next: dict[str, int] = {}
+        self.names_bytes = 0
         self.log: list[LogRow] = []
         self.by_topic: dict[str, list[LogRow]] = {}
         # Mail by machine, and by number.
@@ -77,8 +79,9 @@ class MemoryBroker:
     async def declare(self, topic: str, guarantee: str) -> str:
         hub = self._hub
         with hub.lock:
-            if topic not in hub.next and len(hub.next) >= TOPICS_PER_BROKER_MAX:
-                raise TooLarge("topics of one hub", len(hub.next) + 1, TOPICS_PER_BROKER_MAX)
+            if topic not in hub.next:
+                check_room(len(hub.next), hub.names_bytes, topic)
+                hub.names_bytes += len(topic.encode())
             hub.next.setdefault(topic, 0)
             return hub.guarantees.setdefault(topic, guarantee)
 

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 from typing import TypeVar
 
-from inorder.errors import InorderError, Misuse
+from inorder.errors import InorderError, Misuse, Refused
 from inorder.store.file import File
 from inorder.store.rows import LogRow, MailRow, TopicRow, Turn
 
@@ -72,8 +72,9 @@ class SqliteBroker:
     async def close(self) -> None:
         self._closed.set()
         await asyncio.to_thread(self._watcher.join)
-        await self._reading(self._in.close)
-        await self._writing(self._out.close)
+        # Behind whatever is still being read and written; nobody comes behind these.
+        await self._loop.run_in_executor(self._reader, self._in.close)
+        await self._loop.run_in_executor(self._writer, self._out.close)
         self._reader.shutdown()
         self._writer.shutdown()
 
@@ -99,10 +100,16 @@ class SqliteBroker:
             file.close()
 
     async def _writing(self, call: Callable[[], T]) -> T:
+        self._check_open()
         return await self._loop.run_in_executor(self._writer, call)
 
     async def _reading(self, call: Callable[[], T]) -> T:
+        self._check_open()
         return await self._loop.run_in_executor(self._reader, call)
+
+    def _check_open(self) -> None:
+        if self._closed.is_set():
+            raise Refused(f"{self._path}: the bus was closed")
 
     async def declare(self, topic: str, guarantee: str) -> str:
         return await self._writing(lambda: self._out.declare(topic, guarantee))

@@ -1,0 +1,338 @@
+"""What was found wrong once with `order` and `sequence`: the smallest inputs that showed it.
+
+Lanes and readers are driven as Spark would drive them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from inorder.errors import Misuse
+from inorder.event import Event
+from inorder.pipeline import order_lane
+from inorder.pipeline.order import _check_start
+from inorder.pipeline.order_lane import Lane, Plan
+from inorder.pipeline.order_rows import Rows, arrival_order
+from inorder.pipeline.sequence_rows import Sequencing
+from inorder.total import received, skim_run
+from inorder.total.messages import Events
+from inorder.total.options import Options
+from inorder.total.reader import Reader
+from inorder.total.received import Received
+
+TAG = {"mode": "tag"}
+HOLD = {"mode": "hold"}
+
+
+def row(place: int, topic: str, stamp: dict[str, int], **more: Any) -> dict[str, Any]:
+    return {
+        "subscriber": "s", "topic": topic, "offset": min(stamp.get(topic, 1), 2**63) - 1,
+        "arrival": place, "event": f"p:{place + 1}", "publisher": "p", "seq": place + 1,
+        "received_at": float(place), "stamp": json.dumps(stamp), **more,
+    }  # fmt: skip
+
+
+def fed(plan: Plan, feeds: list[list[dict[str, Any]]], finish: bool = True) -> list[Any]:
+    """Event, position, in_order and reason of what leaves, with a restart behind every feed."""
+    lane = Rows(plan)
+    out: list[Any] = []
+    for rows in feeds:
+        out += lane.feed(pa.Table.from_pylist(rows)).to_pylist()
+        out += lane.settle().to_pylist()
+        lane = Rows.unpack(plan, lane.pack())
+    out += lane.finish().to_pylist() if finish else []
+    names = ("event", "position", "in_order", "quarantine")
+    return sorted(tuple(map(each.get, names)) for each in out)
+
+
+def both_ways(plan: Plan, feeds: list[list[dict[str, Any]]], finish: bool = True) -> list[Any]:
+    """What the quick way says, and what the plain way says."""
+    found = []
+    with pytest.MonkeyPatch.context() as patch:
+        for least in (1, 10**9):
+            patch.setattr(order_lane, "SKIM_ROWS_MIN", least)
+            found.append(fed(plan, feeds, finish))
+    return found
+
+
+def loose(options: dict[str, Any], start: Any = "beginning") -> Plan:
+    return Plan("total", options, start=start, strict=False)
+
+
+# Ties, and types of columns.
+
+
+def sequenced(rows: list[dict[str, Any]], arrival: tuple[str, ...]) -> list[dict[str, Any]]:
+    table = pa.Table.from_pylist(rows)
+    table = table.take(pa.array(arrival_order(table, arrival)))
+    added = ("stamp", "offset", "publisher", "seq", "arrival")
+    return Sequencing("total", arrival, added).new().feed(table).to_pylist()
+
+
+def test_ties_of_arrival_do_not_depend_on_where_rows_lie():
+    """Two rows that only differ in what they carry: whoever lies first gets the first stamp."""
+    rows = [{"topic": "a", "received_at": 1.0, "attributes": text} for text in ("x", "y")]
+    found = [
+        {each["attributes"]: each["stamp"] for each in sequenced(order, ("received_at", "topic"))}
+        for order in (rows, rows[::-1])
+    ]
+    assert found[0] == found[1]
+
+
+def test_ties_of_arrival_between_stamps_do_not_depend_on_where_rows_lie():
+    """An event that was stamped twice: which of the two is in order depends on the shuffle."""
+    rows = [row(0, "a", {"a": number}, offset=0) for number in (1, 2)]
+    keys = ("arrival", "topic", "offset", "publisher", "seq")
+    found = []
+    for order in (rows, rows[::-1]):
+        table = pa.Table.from_pylist(order)
+        out = Rows(loose(TAG)).feed(table.take(pa.array(arrival_order(table, keys)))).to_pylist()
+        found.append(sorted((each["stamp"], each["position"], each["in_order"]) for each in out))
+    assert found[0] == found[1]
+
+
+def test_ties_of_times_that_are_no_numbers_are_broken_too():
+    table = pa.table({"when": [math.nan, math.nan], "topic": ["b", "a"]})
+    assert list(arrival_order(table, ("when", "topic"))) == [1, 0]
+
+
+def test_a_stream_may_arrive_by_date():
+    """order() accepts a date as arrival; a table sorts by it, a stream dies of it."""
+    table = pa.table({"when": [date(2026, 1, 2), date(2026, 1, 1)]})
+    assert list(arrival_order(table, ("when",))) == [1, 0]
+
+
+def test_a_stream_may_have_whole_numbers_as_times():
+    """order() accepts a bigint received_at; a table casts it, a stream dies of it."""
+    rows = [row(0, "a", {"a": 1}, received_at=1)]
+    assert fed(loose(TAG), [rows]) == [("p:1", 1, True, None)]
+
+
+# Numbers.
+
+
+def test_quick_duplicates_beyond_53_bits():
+    """A topic without holes: numpy makes floats of an empty list and the numbers behind it."""
+    number = 2**53 + 1
+    feeds = [[row(0, "a", {"a": number})], [row(1, "a", {"a": number})]]
+    quick, plainly = both_ways(loose(TAG, "first"), feeds)
+    assert quick == plainly
+
+
+def test_quick_sums_that_run_over():
+    """The sum over the entries wraps around to the next place, and what must wait is released."""
+    top = 2**63 - 1
+    rows = [row(0, "b", {"b": 1, "c": top, "d": top, "e": 2})]
+    plan = loose(HOLD, dict.fromkeys("bcde", 0))
+    quick, plainly = both_ways(plan, [rows], finish=False)
+    assert quick == plainly == []
+
+
+def test_quick_entries_beyond_64_bits_of_a_topic_the_first_row_does_not_name():
+    """read() expects the overflow of its first table only."""
+    rows = [row(0, "a", {"a": 1}), row(1, "a", {"a": 2, "z": 2**63})]
+    quick, plainly = both_ways(loose(TAG), [rows])
+    assert quick == plainly
+
+
+@pytest.mark.parametrize("stamp", [{"a": 2, "z": 2**70}, {"a": 2**70}])
+def test_a_stamp_beyond_64_bits_is_put_aside(stamp):
+    """Taken for good, it can never be packed: every micro-batch fails from then on."""
+    found = fed(loose(TAG), [[row(0, "a", {"a": 1}), row(1, "a", stamp, offset=1)]])
+    assert found[0] == ("p:1", 1, True, None)
+    assert found[1][3] is not None
+
+
+@pytest.mark.parametrize("start", [{"s": {"t": 0}, "a": 1}, {"a": 1, "s": {"t": 0}}])
+def test_a_start_is_by_topic_or_by_subscriber(start):
+    """Both at once pass the check, and end on a worker with an error of Python's."""
+    with pytest.raises(Misuse):
+        _check_start(start)
+
+
+# Late rows, and rows that cannot be used.
+
+
+def test_a_late_row_is_tagged_however_late():
+    """Behind 131,072 numbers the hole is forgotten: the row that fills it is called a duplicate,
+    and without quarantine it is gone."""
+    reader = Reader("s", Options(mode="tag"))
+    many = tuple(Event("p", number, "a") for number in range(2, 2**17 + 4))
+    reader.receive("p", Events("a", 2, 0, (), many), 0.0)
+    late = Event("p", 1, "a")
+    effects = reader.receive("p", Events("a", 1, 0, (), (late,)), 0.0)
+    assert [getattr(each, "event", None) for each in effects] == [late]
+
+
+def test_a_row_put_aside_keeps_its_place():
+    """One row with a good stamp and a bad seq: hold waits for its number, and a stream hands over
+    nothing of any topic ever after."""
+    rows = [row(n, "a", {"a": n + 1}) for n in range(4)]
+    rows[1]["seq"] = 0
+    found = fed(loose(HOLD), [rows], finish=False)
+    assert [event for event, position, _, _ in found if position] == ["p:1", "p:3", "p:4"]
+
+
+def test_what_sequence_stamps_order_can_use():
+    """A publisher without a name passes sequence and takes a number; order refuses the row, and
+    its number stays a hole."""
+    rows = [{"topic": "a", "received_at": 1.0, "publisher": "", "seq": 1}]
+    try:
+        [found] = sequenced(rows, ("received_at", "topic"))
+    except Misuse:
+        return
+    out = fed(loose(HOLD), [[{**found, "subscriber": "s", "event": "e"}]])
+    assert [reason for _, _, _, reason in out] == [None]
+
+
+def test_rows_that_sequence_names_are_nobody_elses():
+    """A row of nobody's becomes spark:1, which a row of a publisher `spark` may be already."""
+    rows = [
+        {"topic": "a", "received_at": 1.0, "publisher": "spark", "seq": 1},
+        {"topic": "a", "received_at": 2.0, "publisher": None, "seq": None},
+    ]
+    found = [(each["publisher"], each["seq"]) for each in sequenced(rows, ("received_at", "topic"))]
+    assert len({*found}) == 2
+
+
+def test_numbers_behind_a_hole_cost_nothing():
+    """A row that never comes, and whatever follows it: two numbers and a hole."""
+    reader = Reader("s", Options(mode="tag"))
+    many = tuple(Event("p", number, "a") for number in range(2, 5000))
+    reader.receive("p", Events("a", 2, 0, (), many), 0.0)
+    assert reader.received["a"] == Received(4999, 0, [(1, 1)])
+
+
+def test_what_may_be_new_is_tagged_when_holes_are_forgotten(monkeypatch):
+    """A filter leaves a hole before every row. Behind the last three of them nobody can tell."""
+    monkeypatch.setattr(received, "READER_HOLES_MAX", 3)
+    reader = Reader("s", Options(mode="tag"))
+
+    def told(number: int) -> Any:
+        event = Event("p", number, "a")
+        [effect] = reader.receive("p", Events("a", number, 0, (), (event,)), 0.0)
+        return getattr(effect, "in_order", "duplicate")
+
+    assert all(told(number) is True for number in range(2, 22, 2))
+    assert len(reader.received["a"].holes) == 3
+    assert [told(number) for number in (1, 2, 13, 1)] == [False] * 4
+    assert [told(number) for number in (14, 17, 17, 20)] == [
+        "duplicate", False, "duplicate", "duplicate",
+    ]  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(st.lists(st.integers(1, 30), max_size=60), st.integers(0, 5))
+def test_received_is_a_set(numbers, start):
+    topic, seen = Received(start, start), {*range(start + 1)}
+    for number in numbers:
+        found = topic.add(number)
+        assert found == ("unknown" if number <= start else "again" if number in seen else "new")
+        seen.add(number)
+        missing = [n for first, last in topic.holes for n in range(first, last + 1)]
+        assert missing == [n for n in range(1, topic.known) if n not in seen]
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=40), st.lists(st.integers(0, 40)), st.data()
+)
+def test_holes_are_forgotten_alike_however_rows_are_read(numbers, cuts, data):
+    rows = [row(n, "a", {"a": number}) for n, number in enumerate(numbers)]
+    if data.draw(st.booleans()):
+        rows = [row(n, "a", {"a": number}) for n, number in enumerate(sorted({*numbers}))]
+    edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    feeds = [rows[low:high] for low, high in pairwise(edges) if low < high]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(received, "READER_HOLES_MAX", 3)
+        patch.setattr(skim_run, "ROOM", 3)
+        quick, plainly = both_ways(loose(TAG), feeds)
+        assert quick == plainly
+        assert plainly == both_ways(loose(TAG), [rows])[1]
+
+
+def test_a_skim_that_forgets_too_little_is_caught(monkeypatch):
+    """The comparison above would notice."""
+    numbers = [2, 4, 6, 8, 10, 7, 2]
+    rows = [row(n, "a", {"a": number}) for n, number in enumerate(numbers)]
+    monkeypatch.setattr(received, "READER_HOLES_MAX", 3)
+    monkeypatch.setattr(skim_run, "ROOM", 3)
+    quick, plainly = both_ways(loose(TAG), [rows[:6], rows[6:]])
+    assert quick == plainly
+    monkeypatch.setattr(skim_run.Run, "_fits", lambda _: True)
+    quick, plainly = both_ways(loose(TAG), [rows[:6], rows[6:]])
+    assert quick != plainly
+
+
+SPOILT = [
+    {"seq": 0}, {"seq": None}, {"publisher": None}, {"publisher": ""}, {"stamp": None},
+    {"stamp": "{"}, {"stamp": '{"b":1}'}, {"received_at": None}, {"received_at": math.inf},
+    {"seq": None, "publisher": None, "stamp": None, "received_at": math.nan},
+]  # fmt: skip
+
+
+def two_topics() -> list[dict[str, Any]]:
+    a = [row(2 * n, "a", {"a": n + 1, "b": n}) for n in range(4)]
+    b = [row(2 * n + 1, "b", {"a": n + 1, "b": n + 1}) for n in range(4)]
+    return sorted([*a, *b], key=lambda each: each["arrival"])
+
+
+@pytest.mark.parametrize("unmatched", [False, True])
+@pytest.mark.parametrize("spoilt", SPOILT, ids=str)
+@pytest.mark.parametrize("least", [1, 10**9])
+def test_nobody_waits_for_a_row_that_cannot_be_used(spoilt, unmatched, least, monkeypatch):
+    monkeypatch.setattr(order_lane, "SKIM_ROWS_MIN", least)
+    rows = two_topics()
+    rows[2] |= spoilt
+    if unmatched:
+        rows = [{**each, "matched": each["arrival"] != 2} for each in rows]
+    plan = loose(HOLD, {"a": 0, "b": 0})
+    found = fed(plan, [rows[:5], rows[5:]], finish=False)
+    told = [(event, in_order) for event, position, in_order, _ in found if position]
+    assert told == [(f"p:{n}", True) for n in (1, 2, 4, 5, 6, 7, 8)]
+    assert len(found) == 7 + (not unmatched), "it is put aside once, or only keeps its place"
+
+
+@pytest.mark.parametrize("spoilt", SPOILT[4:7], ids=str)
+def test_without_a_placeholder_they_would_wait(spoilt, monkeypatch):
+    monkeypatch.setattr(Lane, "_keep_place", lambda *_: None)
+    rows = two_topics()
+    rows[2] |= spoilt
+    found = fed(loose(HOLD, {"a": 0, "b": 0}), [rows], finish=False)
+    assert [event for event, position, _, _ in found if position] == ["p:1", "p:2"]
+
+
+def test_an_unmatched_row_without_any_number_is_said_if_nothing_may_be_put_aside():
+    rows = [{**each, "matched": each["arrival"] != 2} for each in two_topics()]
+    rows[2] |= {"stamp": None}
+    plan = Plan("total", HOLD, start={"a": 0, "b": 0})
+    assert Rows(plan).feed(pa.Table.from_pylist(rows)).num_rows == 7
+    rows[2] |= {"offset": None}
+    with pytest.raises(Misuse, match="p:3 cannot be put in order: not a stamp"):
+        Rows(plan).feed(pa.Table.from_pylist(rows))
+
+
+@pytest.mark.parametrize("name", ["none", "fifo", "total"])
+def test_a_row_of_nobody_is_put_aside_under_every_guarantee(name):
+    rows = [row(0, "a", {"a": 1}, publisher=None), row(1, "", {"a": 1})]
+    found = fed(Plan(name, {}, strict=False), [rows])
+    assert [reason for _, _, _, reason in found] == ["no publisher", "an empty topic"]
+
+
+def test_a_row_without_topic_gets_no_stamp_and_takes_no_number():
+    rows = [
+        {"topic": topic, "received_at": float(n), "publisher": "p", "seq": n + 1}
+        for n, topic in enumerate(["a", None, "", "a"])
+    ]
+    found = sequenced(rows, ("received_at", "topic"))
+    assert [each["stamp"] for each in found] == ['{"a":1}', None, None, '{"a":2}']
+    assert [each["offset"] for each in found] == [0, None, None, 1]
