@@ -67,17 +67,16 @@ class Log(Struct, frozen=True):
     diffused message apart into events and their stamps as text; `restamped` is the way back for
     one event and raises `BadFrame` for a text that is no stamp. `options` fits the options to a
     network that is a log. `events` are those a message holds, `source` is the machine that may
-    have diffused it. `is_snapshot` says of a
-    service's record whether it makes the earlier ones superfluous; of a client's records the last
-    one always does. `reads_any`: the guarantee needs no stamps, so it can read any topic.
-    `wants_all`: with these options a reader waits for numbers, so it must also be told of events
-    that a filter keeps back. `skimmer`
-    reads the stamps of many rows at once, from the names of their topics, the place of each row's
+    have diffused it. `is_snapshot` says of a service's record whether it makes the earlier ones
+    superfluous; of a client's records the last one always does. `reads_any`: the guarantee needs no
+    stamps, so it can read any topic. `wants_all`: with these options a reader waits for numbers, so
+    it must also be told of events that a filter keeps back. `skimmer` reads the stamps of many rows
+    at once, from the names of their topics, the place of each row's
     topic among these, and a JSON array of the stamps; None if any is odd. It only saves time.
     `by_topic`: a log may be handed over topic by topic, since readers put that right, or promise
-    nothing about it; False: as it was written. `sequencer` builds a machine that stamps rows nobody has stamped (total/sequencer.py).
-    `placeholder` is a stamp for an event of which only topic and offset are known, so that nobody
-    waits for it; None if places are not by topic.
+    nothing about it; False: as it was written. `sequencer` builds a machine that stamps rows that
+    nobody has stamped (total/sequencer.py). `placeholder` is a stamp for an event of which only
+    topic and offset are known, so that nobody waits for it; None if places are not by topic.
     """
 
     messages: Any

@@ -324,8 +324,8 @@ class EndsContract:
 
     @ALL
     def test_many_are_published_in_pieces_and_in_order(self, tmp_path, guarantee, monkeypatch):
-        monkeypatch.setattr("inorder.live.bus.PUBLISH_AT_ONCE", 7)
-        monkeypatch.setattr("inorder.live.bus.PUBLISH_BYTES_AT_ONCE", 2000)
+        monkeypatch.setattr("inorder.live.values.PUBLISH_AT_ONCE", 7)
+        monkeypatch.setattr("inorder.live.values.PUBLISH_BYTES_AT_ONCE", 2000)
 
         async def job() -> None:
             async with inorder.connect(self.url(tmp_path), guarantee) as bus:

@@ -106,11 +106,13 @@ class Publisher:
     async def _begin_again(self) -> None:
         while True:
             try:
-                return await self.begin()
+                await self.begin()
             except Refused:
                 await asyncio.sleep(BEGIN_AGAIN_S)
             except InorderError as error:
                 self._host.failed(error)
+                return
+            else:
                 return
 
     async def ready(self, until: float) -> None:

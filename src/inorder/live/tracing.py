@@ -14,7 +14,6 @@ from inorder.errors import Misuse
 from inorder.event import Event
 from inorder.trace import DeliveryRow, EventRow, Format, SubscriptionRow, TraceWriter
 
-
 # The traces being written by this process. A bus that ends without a word ends here, too.
 _open: WeakValueDictionary[Path, LiveTrace] = WeakValueDictionary()
 
