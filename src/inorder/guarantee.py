@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from inorder import fifo, none, total
-from inorder.errors import UnknownName
+from inorder.errors import Misuse, UnknownName
 from inorder.event import Event
 from inorder.fifo import reader as fifo_log
 from inorder.fifo.header import Published as Headed
@@ -95,6 +95,13 @@ class Log(Struct, frozen=True):
     placeholder: Callable[[str, int], str | None] = lambda topic, offset: None
 
 
+def _refuse(*given: Any, **named: Any) -> Any:
+    raise Misuse("this guarantee runs in the simulator only: it says nothing about logs")
+
+
+NO_LOG = Log(None, _refuse, _refuse, _refuse, _refuse)
+
+
 class Guarantee(Struct, frozen=True):
     """How a guarantee is built, and which promises (checks) it claims to keep.
 
@@ -109,7 +116,7 @@ class Guarantee(Struct, frozen=True):
     client: ClientClass
     services: Callable[[Sequence[str], Any], dict[str, Machine]]
     promises: Callable[[Any], tuple[str, ...]]
-    log: Log
+    log: Log = NO_LOG
     describe: Callable[[dict[str, float], Any], list[str]] = lambda account, options: []
     # Whether each diffusion is one event, so that a network can match its content on the way.
     single_events: bool = True
