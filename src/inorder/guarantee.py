@@ -6,7 +6,7 @@ A new guarantee is one more entry. No driver has a branch per guarantee.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from msgspec import Struct
 
@@ -99,7 +99,7 @@ def _refuse(*given: Any, **named: Any) -> Any:
     raise Misuse("this guarantee runs in the simulator only: it says nothing about logs")
 
 
-NO_LOG = Log(None, _refuse, _refuse, _refuse, _refuse)
+NO_LOG = Log(None, _refuse, _refuse, cast(Any, _refuse), _refuse)
 
 
 class Guarantee(Struct, frozen=True):
