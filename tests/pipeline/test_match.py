@@ -365,6 +365,8 @@ def test_columns_pass_through_and_bad_events_are_set_aside(spark):
             ("empty", "low", False, None),
             ("empty", "none", True, None),
             ("bad", None, False, "the attributes are not JSON"),
+            ("bad", "low", False, None),
+            ("bad", "none", False, None),
             ("lost", None, False, "the topic is null"),
             ("bad too", None, False, "the attributes are not an object"),
         ],

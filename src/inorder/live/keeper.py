@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable
 
 from inorder.errors import Refused, Unsure
-from inorder.guarantee import GUARANTEES, Guarantee
+from inorder.guarantee import GUARANTEES, NO_LOG, Guarantee
 from inorder.limits import OWNER_SILENT_S_MAX
 from inorder.live.host import Host
 from inorder.live.node import Node
@@ -114,5 +114,6 @@ def service_names() -> set[str]:
     return {
         name
         for ordered in GUARANTEES.values()
+        if ordered.log is not NO_LOG
         for name in ordered.services((), ordered.log.options(ordered.options()))
     }
