@@ -18,7 +18,7 @@ setup:
 run: setup ## the main job: a market on the embedded broker, matched, ordered and audited on Spark
 	@.venv/bin/inorder run examples/market.toml
 
-test: setup ## every test (about five minutes on two cores)
+test: setup ## every test (about a quarter of an hour on two cores)
 	@$(PY) -m pytest $(PYTEST_ARGS)
 
 lint: setup ## style

@@ -126,7 +126,7 @@ def jvm_peak() -> int:
 
 
 def contest(spark: Any, master: str, name: str, count: int, size: int, few: int) -> None:
-    from inorder.pipeline.match import match
+    from inorder.pipeline.match_stage import match
 
     work = Workload(spark, name, count, size)
     started = perf_counter()

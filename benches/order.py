@@ -108,8 +108,8 @@ def check(ordered: Any, rows: int) -> None:
 
 
 def tables(spark: Any, folder: Path, rows: int, rounds: int, command: str) -> None:
-    from inorder.pipeline.order import order
-    from inorder.pipeline.sequence import sequence
+    from inorder.pipeline.order_stage import order
+    from inorder.pipeline.sequence_stage import sequence
 
     tidy = spark.read.parquet(str(generate(folder / f"tidy{rows}", rows, 0.0))).drop("header")
     untidy = spark.read.parquet(str(generate(folder / f"untidy{rows}", rows, 0.05))).drop("header")
@@ -146,7 +146,7 @@ def tables(spark: Any, folder: Path, rows: int, rounds: int, command: str) -> No
 
 def streams(spark: Any, folder: Path, size: int, batches: int = 4) -> None:
     """Micro-batches of one file each; the first is not counted, it starts everything."""
-    from inorder.pipeline.order import order
+    from inorder.pipeline.order_stage import order
 
     place = generate(folder / f"stream{size}", size * batches, 0.05, batches)
     schema = spark.read.parquet(str(place)).schema
@@ -192,7 +192,7 @@ def measure(options: argparse.Namespace) -> None:
             streams(spark, folder, size)
         memory.awake.set()
         untidy = folder / f"untidy{options.rows.split(',')[-1]}"
-        from inorder.pipeline.order import order
+        from inorder.pipeline.order_stage import order
 
         drop(order(spark.read.parquet(str(untidy)), **HOLD))
         print(f"peak memory of JVM and Python: {memory.peak / 2**30:.2f} GiB", flush=True)

@@ -225,7 +225,7 @@ OWNER_SILENT_S_MAX = 5.0
 LOG_ROWS_AT_ONCE = 4096
 LOG_EVENTS_AT_ONCE = 16_384
 
-# Matching in Spark (pipeline/match.py). Text of one event's attributes: what a frame can carry.
+# Matching in Spark (pipeline/match*.py). Text of one event's attributes: what a frame can carry.
 MATCH_ATTRIBUTES_BYTES_MAX = FRAME_BYTES_MAX
 
 # Topics that all subscribers together hold: every worker keeps them, 2.5 kB each while it builds.
@@ -310,7 +310,7 @@ TOPIC_NAMES_BYTES_MAX = FRAME_BYTES_MAX // 4
 # Bytes of the topics' names of one subscription: its walk names them twice.
 SUBSCRIBED_BYTES_MAX = FRAME_BYTES_MAX // 4
 
-# Ordering in Spark (pipeline/order.py). Rows of one subscriber from which on looking at all of them
+# Ordering in Spark (pipeline/order*.py). Rows of one subscriber from which on looking at them all
 # at once beats one by one (measured), topics such a look compares, and so the cells of its tables:
 # 8 bytes each, a few tables at a time.
 SKIM_ROWS_MIN = 48

@@ -18,9 +18,9 @@ from inorder.cli.fit import fit as command
 from inorder.errors import Misuse
 from inorder.fifo.delays import describe
 from inorder.fifo.fit import Fit
-from inorder.pipeline import fit as fit_module
-from inorder.pipeline.fit import fit
+from inorder.pipeline import fit_stage as fit_module
 from inorder.pipeline.fit_pair import DIAL, exceeded, fit_pair
+from inorder.pipeline.fit_stage import fit
 from inorder.trace import DeliveryRow, TraceWriter
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from inorder.content.predicate import Predicate
 from inorder.content.show import show
 from inorder.errors import BadTrace, Misuse, PredicateError
 from inorder.pipeline import match_index, match_state, match_worker
-from inorder.pipeline.match import match
 from inorder.pipeline.match_events import attributes_of
+from inorder.pipeline.match_stage import match
 from inorder.pipeline.match_state import rows_of
 from inorder.pipeline.match_worker import Kept
 from inorder.sim.memory import Memory

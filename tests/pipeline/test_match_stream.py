@@ -12,7 +12,7 @@ import pytest
 
 from inorder.errors import BadTrace, Misuse, PredicateError
 from inorder.pipeline import match_worker, subscriptions
-from inorder.pipeline.match import match
+from inorder.pipeline.match_stage import match
 from inorder.pipeline.match_worker import Stored
 from inorder.pipeline.subscriptions import SubscriptionTable
 

@@ -21,11 +21,11 @@ from inorder.effect import Diffuse
 from inorder.errors import Misuse
 from inorder.event import Event
 from inorder.guarantee import guarantee
-from inorder.pipeline.order import order
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows
-from inorder.pipeline.sequence import sequence
+from inorder.pipeline.order_stage import order
 from inorder.pipeline.sequence_rows import Stamper
+from inorder.pipeline.sequence_stage import sequence
 from inorder.total import Directory, Options, Stage, on_log
 from inorder.total.messages import Create
 from inorder.trace import DeliveryRow

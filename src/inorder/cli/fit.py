@@ -71,7 +71,7 @@ def _rows(
     progress: Callable[[str, float], None],
 ) -> list[dict[str, Any]]:
     from inorder.pipeline.boundary import boundary
-    from inorder.pipeline.fit import fit as fit_all
+    from inorder.pipeline.fit_stage import fit as fit_all
 
     progress("fitting on Spark", 0.0)
     with boundary(path):

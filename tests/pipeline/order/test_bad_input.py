@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from inorder.errors import BadScenario, Misuse, TooLarge, UnknownName
-from inorder.pipeline.order import PROVIDER, order
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows
+from inorder.pipeline.order_stage import PROVIDER, order
 from tests.pipeline.order.traces import TOPICS, simulated, table_of
 
 GOOD = simulated("hold", 1, duration=1.0).rows

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from inorder.pipeline.order import order
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows, blob, unblob
+from inorder.pipeline.order_stage import order
 from inorder.pipeline.order_stream import LaneProcessor, Orderly, packing, unpacking
 from tests.pipeline.order.traces import WAYS, Delivery, delivered, looped, simulated, table_of
 

@@ -9,7 +9,7 @@ import pytest
 
 from inorder.check import judge
 from inorder.check.history import History
-from inorder.pipeline.order import order
+from inorder.pipeline.order_stage import order
 from inorder.trace import DeliveryRow
 from tests.pipeline.order.traces import WAYS, Delivery, looped, simulated, table_of
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from inorder.errors import Misuse
 from inorder.event import Event
 from inorder.pipeline import order_lane
-from inorder.pipeline.order import _check_start
 from inorder.pipeline.order_lane import Lane, Plan
 from inorder.pipeline.order_rows import Rows, arrival_order
+from inorder.pipeline.order_stage import _check_start
 from inorder.pipeline.sequence_rows import Sequencing
 from inorder.total import received, skim_run
 from inorder.total.messages import Events

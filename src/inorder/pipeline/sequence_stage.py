@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from inorder.errors import Misuse
 from inorder.guarantee import guarantee as guarantee_of
-from inorder.pipeline.order import arrival_columns, check_store, quoted, tie_columns
+from inorder.pipeline.order_stage import arrival_columns, check_store, quoted, tie_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
