@@ -131,16 +131,35 @@ def delivered(folder: Path) -> dict[str, list[int]]:
 
 def test_a_second_run_goes_on_where_the_first_ended(spark, tmp_path):
     publish(tmp_path, 0, 10)
-    job = job_of(plain(tmp_path))
-    [first] = job.run(lambda: spark, quiet)
+    table = plain(tmp_path, sink={"format": "json", "path": str(tmp_path / "copy")})
+    [first] = job_of(table).run(lambda: spark, quiet)
     assert delivered(first.folder)["all"] == list(range(1, 11))
     publish(tmp_path, 10, 7)
-    [second] = job_of(plain(tmp_path)).run(lambda: spark, quiet)
+    [second] = job_of(table).run(lambda: spark, quiet)
     found = delivered(second.folder)
     assert len(found["all"]) == 17
     assert found["all"] == sorted(found["all"])
     assert len(found["big"]) == 17 - 6
     assert second.audit.verdict == "kept"
+    copied = [
+        (row["subscriber"], row["position"], row["seq"])
+        for file in (tmp_path / "copy").rglob("*.json")
+        for row in map(json.loads, file.read_text().splitlines())
+    ]
+    written = [(n, place, seq) for n in found for place, seq in enumerate(found[n], 1)]
+    assert sorted(copied) == sorted(written)
+
+
+def test_what_subscribers_got_is_published_again_on_their_topics(spark, tmp_path):
+    publish(tmp_path, 0, 12)
+    url = f"sqlite:///{tmp_path}/got.db"
+    table = plain(tmp_path, sink={"format": "inorder", "options": {"url": url}})
+    for _ in range(2):  # the second time there is nothing new, and nothing is published twice
+        job_of(table).run(lambda: spark, quiet)
+    with inorder.connect_sync(url, guarantee="none") as bus:
+        for name, first in (("all", 0), ("big", 6)):
+            with bus.subscribe(name, replay="all", idle=0.5) as events:
+                assert [event.value["amount"] for event in events] == list(range(first, 12))
 
 
 def test_a_damaged_row_is_put_aside_with_its_reason_and_counted(spark, tmp_path):

@@ -26,8 +26,10 @@ from inorder.guarantee import Guarantee
 from inorder.job.live import Load
 from inorder.job.stages import (
     EVERYTHING,
+    SUBSCRIPTIONS,
     Stream,
     arrivals,
+    events_waiting,
     first_offsets,
     last_offsets,
     live_subscriptions,
@@ -38,8 +40,9 @@ from inorder.job.stages import (
     wait_for,
     write_trace,
 )
-from inorder.job.summary import Variant, read_back, sentences_of
+from inorder.job.summary import Variant, sentences_of, variant_of
 from inorder.job.tables import (
+    Member,
     PipelineTable,
     check_publishers,
     check_run,
@@ -167,10 +170,9 @@ class PipelineJob:
         """What live subscribers were handed: as it was, and in each order."""
         from pyspark.sql import functions as F
 
-        from inorder.pipeline.order import order
+        from inorder.pipeline.order_stage import order
 
         events = read_log(session, options).persist()
-        published = events.count()
         seen = arrivals(session, self.out / "arrivals", events).persist()
         wanted = live_subscriptions(session, self.out / "arrivals")
         variants: list[Variant] = []
@@ -187,7 +189,7 @@ class PipelineJob:
             progress(f"{name}: ordering on Spark", 0.0)
             folder = self.out / name
             write_trace(folder, deliveries, events, wanted, {"title": f"{self.title}: {name}"})
-            variants.append(self._judged(session, name, folder, published, progress))
+            variants.append(self._judged(session, name, folder, progress))
         seen.unpersist()
         events.unpersist()
         return variants
@@ -206,24 +208,21 @@ class PipelineJob:
         )
         step = "pipeline: matching and ordering"
         progress(step, 0.0)
-        expected = read_log(session, options).count()
+        expected = events_waiting(options, self.out)
         wait_for(stream.start(session), expected, lambda share: progress(step, share))
         # Judged is what was read, however much has come meanwhile.
         last = last_offsets(self.out)
         ends = msgspec.json.encode(last).decode() if last else options["startingOffsets"]
         events = read_log(session, {**options, "endingOffsets": ends})
         self._quarantined = _count_lines(stream.quarantine)
-        wanted = session.createDataFrame(
-            subscription_rows(self._matched) or [_everything(sorted(last or first))],
-            "subscriber string, op string, topics array<string>, where string, parameters string,"
-            " at double, after bigint",
-        )
+        asked = self._matched or [Member(EVERYTHING, sorted(last or first), None, {})]
+        wanted = session.createDataFrame(subscription_rows(asked), SUBSCRIPTIONS)
         about = {"title": f"{self.title}: {self._guarantee.name} in Spark"}
         write_trace(stream.folder, None, events, wanted, about)
-        return self._judged(session, "pipeline", stream.folder, events.count(), progress)
+        return self._judged(session, "pipeline", stream.folder, progress)
 
     def _judged(
-        self, session: SparkSession, name: str, folder: Path, published: int, progress: Progress
+        self, session: SparkSession, name: str, folder: Path, progress: Progress
     ) -> Variant:
         from inorder.pipeline.audit import audit
         from inorder.pipeline.report import write_report
@@ -233,8 +232,7 @@ class PipelineJob:
         progress(f"{name}: writing the report", 0.0)
         write_report(session, str(folder), result, self._page(name))
         detect = self.table.detect if name != "pipeline" else None
-        found, tagged = read_back(folder, detect)
-        return Variant(name, folder, published, result.rows, tagged, result, found)
+        return variant_of(session, name, folder, result, detect)
 
     def _page(self, name: str) -> Path:
         return self._report.with_stem(f"{self._report.stem}-{name}")
@@ -275,13 +273,6 @@ def _absolute(url: str) -> str:
         if url.startswith(scheme):
             return f"{scheme}{Path(url.removeprefix(scheme)).absolute()}"
     return url
-
-
-def _everything(topics: list[str]) -> dict[str, Any]:
-    return {
-        "subscriber": EVERYTHING, "op": "subscribe", "topics": topics, "where": None,
-        "parameters": "{}", "at": 0.0, "after": 0,
-    }  # fmt: skip
 
 
 def _count_lines(folder: Path) -> int:

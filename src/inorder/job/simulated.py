@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from inorder.errors import BadScenario
-from inorder.job.summary import CompareTable, DetectTable, Variant, read_back, sentences_of
+from inorder.job.summary import CompareTable, DetectTable, Variant, sentences_of, variant_of
 from inorder.settings import convert
 from inorder.sim.scenario import Scenario, from_table
 from inorder.sim.simulate import simulate_to_folder
@@ -82,14 +82,12 @@ class SimulatedJob:
             def simulating(share: float, name: str = name) -> None:
                 progress(f"{name}: simulating", share)
 
-            outcome = simulate_to_folder(scenario, self.seed, folder, progress=simulating)
+            simulate_to_folder(scenario, self.seed, folder, progress=simulating)
             progress(f"{name}: auditing on Spark", 0.0)
             result = audit(session, str(folder))
             progress(f"{name}: writing the report", 0.0)
             write_report(session, str(folder), result, report)
-            found, tagged = read_back(folder, self.table.detect)
-            published, delivered = outcome.published, outcome.delivered
-            variants.append(Variant(name, folder, published, delivered, tagged, result, found))
+            variants.append(variant_of(session, name, folder, result, self.table.detect))
         return variants
 
     def reports(self) -> list[Path]:

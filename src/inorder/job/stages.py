@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from inorder.pipeline.source_log import Extent
+
 # The subscriber of a job that has none of its own.
 EVERYTHING = "pipeline"
 
 _ARRIVALS = (
     "subscriber string, position bigint, event string, received_at double, delivered_at double"
 )
-_SUBSCRIPTIONS = (
+SUBSCRIPTIONS = (
     "subscriber string, op string, topics array<string>, where string, parameters string,"
     " at double, after bigint"
 )
@@ -57,7 +59,7 @@ def live_subscriptions(spark: SparkSession, folder: Path) -> DataFrame:
     They listened until nothing came any more: that they unsubscribed afterwards is no part of the
     story, and would leave nothing that is owed to them.
     """
-    rows = spark.read.schema(_SUBSCRIPTIONS).json(f"{folder.absolute()}/*/subscriptions.jsonl")
+    rows = spark.read.schema(SUBSCRIPTIONS).json(f"{folder.absolute()}/*/subscriptions.jsonl")
     return rows.where("op = 'subscribe'")
 
 
@@ -117,22 +119,39 @@ def first_offsets(options: Mapping[str, str], out: Path) -> dict[str, int]:
 
     "latest" is a moment: whoever comes back must not start at a later one.
     """
-    from contextlib import closing
-
-    from inorder.pipeline.source_log import open_log
     from inorder.pipeline.source_options import EARLIEST, read_options
-    from inorder.pipeline.source_plan import chosen, resolved
+    from inorder.pipeline.source_plan import resolved
 
     file = out / "first-offsets.json"
     if file.exists():
         return msgspec.json.decode(file.read_bytes(), type=dict[str, int])
-    settings = read_options(options)
-    with closing(open_log(settings)) as log:
-        extents = chosen(log.extents(), settings)
-    first = resolved(settings.starting, extents, EARLIEST)
+    first = resolved(read_options(options).starting, _extents(options), EARLIEST)
     out.mkdir(parents=True, exist_ok=True)
     file.write_bytes(msgspec.json.encode(first))
     return first
+
+
+def events_waiting(options: Mapping[str, str], out: Path) -> int:
+    """How many events the stream has still to read."""
+    from inorder.pipeline.source_options import EARLIEST, read_options
+    from inorder.pipeline.source_plan import resolved
+
+    extents = _extents(options)
+    done = last_offsets(out) or resolved(read_options(options).starting, extents, EARLIEST)
+    return sum(max(0, each.next - done.get(topic, each.first)) for topic, each in extents.items())
+
+
+def _extents(options: Mapping[str, str]) -> dict[str, Extent]:
+    """The topics of the source that the job reads, and how far they reach."""
+    from contextlib import closing
+
+    from inorder.pipeline.source_log import open_log
+    from inorder.pipeline.source_options import read_options
+    from inorder.pipeline.source_plan import chosen
+
+    settings = read_options(options)
+    with closing(open_log(settings)) as log:
+        return chosen(log.extents(), settings)
 
 
 def last_offsets(out: Path) -> dict[str, int]:
@@ -181,17 +200,14 @@ class Stream:
         if self._run.trigger == "available-now":
             writer = writer.trigger(availableNow=True)
         else:
-            try:
-                writer = writer.trigger(processingTime=self._run.trigger)
-            except Exception as error:
-                raise BadScenario("run.trigger", str(error).splitlines()[0]) from None
+            writer = writer.trigger(processingTime=self._run.trigger)
         return writer.foreachBatch(self._save()).start()
 
     def _frame(self, spark: SparkSession) -> DataFrame:
         from pyspark.sql import functions as F
 
-        from inorder.pipeline.match import match
-        from inorder.pipeline.order import order
+        from inorder.pipeline.match_stage import match
+        from inorder.pipeline.order_stage import order
         from inorder.pipeline.subscriptions import SubscriptionTable
 
         reader = spark.readStream.format("inorder").options(**self._options)
@@ -225,7 +241,7 @@ class Stream:
         """Everything for one subscriber."""
         from pyspark.sql import functions as F
 
-        from inorder.pipeline.order import order
+        from inorder.pipeline.order_stage import order
 
         ordered = order(
             events.withColumn("subscriber", F.lit(EVERYTHING)), self._guarantee.name,
@@ -245,6 +261,7 @@ class Stream:
         sink = self._sink
         target = Path(sink.path).absolute() if sink.path else None
         own = sink.format == "inorder"
+        lanes = self._run.lanes
 
         def save(frame: DataFrame, batch: int) -> None:
             from pyspark.sql import functions as F
@@ -257,13 +274,13 @@ class Stream:
                 name = f"batch-{batch:09d}"
                 deliveries = good.select(*_DELIVERY)
                 deliveries.write.mode("overwrite").parquet(str(folder / "deliveries" / name))
-                written = good.drop("quarantine").write.format(sink.format)
                 if own:
                     # Receipts under the batch's own name: what is repeated is not written again.
-                    named = written.options(**sink.options).option("sink", f"job/{name}")
-                    named.mode("append").save()
+                    again = _as_events(good, lanes).write.format(sink.format).mode("append")
+                    again.options(**sink.options).option("sink", f"job/{name}").save()
                 elif target is not None:
-                    written.options(**sink.options).mode("overwrite").save(str(target / name))
+                    copy = good.drop("quarantine").write.format(sink.format).mode("overwrite")
+                    copy.options(**sink.options).save(str(target / name))
                 bad = frame.where("quarantine IS NOT NULL")
                 if not bad.isEmpty():
                     bad.write.mode("overwrite").json(str(quarantine / name))
@@ -273,8 +290,16 @@ class Stream:
         return save
 
 
-def wait_for(query: StreamingQuery, expected: int, progress: Callable[[float], None]) -> int:
-    """Wait until the query ends, or somebody interrupts it; the rows it read."""
+def _as_events(deliveries: DataFrame, parts: int) -> DataFrame:
+    """What each subscriber got, to be published on a topic of its name, in its order."""
+    from pyspark.sql import functions as F
+
+    kept = deliveries.repartition(parts, "subscriber").sortWithinPartitions("position")
+    return kept.select(F.col("subscriber").alias("topic"), "attributes")
+
+
+def wait_for(query: StreamingQuery, expected: int, progress: Callable[[float], None]) -> None:
+    """Wait until the query ends, or somebody interrupts it."""
     done = 0
     seen = -1
     try:
@@ -286,11 +311,6 @@ def wait_for(query: StreamingQuery, expected: int, progress: Callable[[float], N
             progress(min(1.0, done / expected) if expected else 0.0)
     except KeyboardInterrupt:
         query.stop()
-    for each in query.recentProgress:
-        if each["batchId"] > seen:
-            seen = each["batchId"]
-            done += each["numInputRows"]
-    return done
 
 
 def remove(path: Path) -> None:

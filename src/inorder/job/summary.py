@@ -10,9 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from inorder.check.detect import Agreement, agreement, findings
-from inorder.trace import read_table
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
     from inorder.pipeline.audit import AuditResult
 
 
@@ -41,8 +42,6 @@ class Variant(Struct, frozen=True):
     tagged: int
     audit: AuditResult
     agreement: Agreement | None
-    # Whether two subscribers may have the same events at all: else nobody can disagree.
-    compared: bool = True
 
     def cells(self) -> tuple[str, ...]:
         """One row of the summary."""
@@ -99,23 +98,33 @@ class Variant(Struct, frozen=True):
         }
 
 
-def read_back(folder: Path, detect: DetectTable | None) -> tuple[Agreement | None, int]:
-    """How far the detectors agree, and how many deliveries came too late."""
-    kinds: dict[str, object] = {}
-    seen: dict[str, list[tuple[int, str]]] = {}
-    if detect is not None:
-        seen = {name: [] for name in detect.detectors}
-        for row in read_table(folder, "events"):
-            kinds[row.event] = msgspec.json.decode(row.attributes).get(detect.attribute)
-    tagged = 0
-    for row in read_table(folder, "deliveries"):
-        tagged += not row.in_order
-        if row.subscriber in seen:
-            seen[row.subscriber].append((row.position, row.event))
-    if detect is None:
-        return None, tagged
-    logs = [[(event, kinds.get(event)) for _, event in sorted(log)] for log in seen.values()]
-    return agreement([findings(log, detect.pattern) for log in logs]), tagged
+def variant_of(
+    spark: SparkSession, name: str, folder: Path, result: AuditResult, detect: DetectTable | None
+) -> Variant:
+    """The figures of a trace that was audited; only what detectors got is looked at here."""
+    deliveries = _table(spark, folder, "deliveries")
+    events = _table(spark, folder, "events")
+    tagged = deliveries.where("NOT in_order").count()
+    found = None if detect is None else _agreement(deliveries, events, detect)
+    return Variant(name, folder, events.count(), result.rows, tagged, result, found)
+
+
+def _table(spark: SparkSession, folder: Path, name: str) -> DataFrame:
+    reader = spark.read.option("recursiveFileLookup", "true")
+    return reader.parquet(str((folder / name).absolute()))
+
+
+def _agreement(deliveries: DataFrame, events: DataFrame, detect: DetectTable) -> Agreement:
+    """How far the detectors agree on what they found."""
+    theirs = deliveries.where(deliveries.subscriber.isin(list(detect.detectors)))
+    told = theirs.select("subscriber", "position", "event").join(
+        events.select("event", "attributes"), "event"
+    )
+    logs: dict[str, list[tuple[str, object]]] = {name: [] for name in detect.detectors}
+    for row in told.sort("subscriber", "position").toLocalIterator():
+        kind = msgspec.json.decode(row.attributes).get(detect.attribute)
+        logs[row.subscriber].append((row.event, kind))
+    return agreement([findings(log, detect.pattern) for log in logs.values()])
 
 
 def sentences_of(variants: Sequence[Variant]) -> list[str]:
