@@ -37,12 +37,15 @@ class Columns:
         self.topic_codes: Any = coded.indices.to_numpy(zero_copy_only=False)
 
     @classmethod
-    def of(cls, table: pa.Table, subscriber: str = "") -> Columns:
-        """The columns of a table."""
+    def of(cls, table: pa.Table, order: Any, subscriber: str = "") -> Columns:
+        """The columns of a table whose rows arrived in this order."""
         found = {name: table.column(name) for name in NAMES if name in table.column_names}
         if "offset" in found and not pa.types.is_integer(found["offset"].type):
             del found["offset"]
         whole = {name: each.combine_chunks() for name, each in found.items()}
+        if (np.diff(order) != 1).any():
+            places = pa.array(order)
+            whole = {name: each.take(places) for name, each in whole.items()}
         for name, kind in KINDS.items():
             if name in whole:
                 whole[name] = whole[name].cast(kind)

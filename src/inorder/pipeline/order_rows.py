@@ -18,6 +18,7 @@ from inorder.pipeline.order_columns import Columns
 from inorder.pipeline.order_lane import Answers, Lane, Plan
 
 _unpack = unpacker(tuple[bytes, bytes, bytes])
+_WITH_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class Rows:
@@ -26,18 +27,28 @@ class Rows:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._lane = Lane(plan)
-        # Rows that wait, by ticket; None before the first row of all.
-        self._tickets = np.zeros(0, np.int64)
+        # Rows that wait, in no order, and where the one of each ticket is; None before the first
+        # row of all.
         self._kept: pa.Table | None = None
+        self._tickets = np.zeros(0, np.int64)
+        self._places = np.zeros(0, np.int64)
 
-    def feed(self, rows: pa.Table) -> pa.Table:
-        """Rows in their order of arrival; what leaves now, with its position and so on."""
+    def feed(self, rows: pa.Table, order: Any = None) -> pa.Table:
+        """Rows, and their places in the order of arrival (as they come, if None); what leaves now,
+        with its position and so on.
+
+        Only the columns that decide are put in that order: the others move once, when they leave.
+        """
         first = self._lane.fed
-        answers = self._lane.feed(Columns.of(rows, self._plan.subscriber))
-        self._tickets = np.append(self._tickets, first + np.arange(rows.num_rows))
-        if self._kept is not None and self._kept.num_rows:
+        order = np.arange(rows.num_rows) if order is None else order
+        answers = self._lane.feed(Columns.of(rows, order, self._plan.subscriber))
+        before = 0 if self._kept is None else self._kept.num_rows
+        if before:
+            assert self._kept is not None
             rows = pa.concat_tables([self._kept, rows.cast(self._kept.schema)])
         self._kept = rows
+        self._tickets = np.append(self._tickets, first + np.arange(len(order)))
+        self._places = np.append(self._places, before + order)
         return self._leave(answers)
 
     def settle(self) -> pa.Table | None:
@@ -54,12 +65,12 @@ class Rows:
         reasons = [None] * len(answers.tickets) + [reason for _, reason in refused]
         tickets = np.append(answers.tickets, np.array([t for t, _ in refused], np.int64))
         gone = [ticket for ticket, _ in answers.refused]
-        places = np.searchsorted(self._tickets, tickets)
+        leaving = np.searchsorted(self._tickets, tickets)
         leaves = np.zeros(len(self._tickets), bool)
-        leaves[places] = True
+        leaves[leaving] = True
         for others in (answers.passed_over, np.array(gone, np.int64)):
             leaves[np.searchsorted(self._tickets, others)] = True
-        out = _taken(self._kept, places)
+        out = _taken(self._kept, self._places[leaving])
         told = len(answers.tickets)
         columns: list[tuple[str, Any]] = [
             ("position", _padded(answers.positions, pa.int64(), len(tickets) - told)),
@@ -69,9 +80,9 @@ class Rows:
             columns.append(("quarantine", pa.array(reasons, pa.string())))
         for name, column in columns:
             out = out.append_column(name, column)
-        stay = np.flatnonzero(~leaves)
-        self._kept = self._kept.take(pa.array(stay))
-        self._tickets = self._tickets[stay]
+        self._kept = _taken(self._kept, self._places[~leaves])
+        self._tickets = self._tickets[~leaves]
+        self._places = np.arange(len(self._tickets))
         return out
 
     def pack(self) -> bytes:
@@ -84,6 +95,7 @@ class Rows:
         rows = cls(plan)
         rows._lane = Lane.unpack(plan, lane)
         rows._tickets = np.frombuffer(tickets, np.int64)
+        rows._places = np.arange(len(rows._tickets))
         rows._kept = unblob(kept) if kept else None
         return rows
 
@@ -100,9 +112,9 @@ def _padded(values: Any, kind: Any, nulls: int) -> Any:
 
 
 def blob(rows: pa.Table | pa.RecordBatch) -> bytes:
-    """Rows as bytes."""
+    """Rows as bytes, compressed: what is smaller is copied faster, and blobs are copied often."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
+    with pa.ipc.new_stream(sink, rows.schema, options=_WITH_LZ4) as stream:
         stream.write(rows)
     return bytes(sink.getvalue().to_pybytes())
 

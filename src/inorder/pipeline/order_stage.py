@@ -228,14 +228,7 @@ def _stream(df: DataFrame, plan: Plan, arrival: list[str], lanes: int) -> DataFr
     from pyspark.sql import functions as F
     from pyspark.sql.types import BooleanType, LongType, StringType, StructType
 
-    from inorder.pipeline.order_stream import (
-        LANE,
-        PACKED,
-        LaneProcessor,
-        Orderly,
-        packing,
-        unpacking,
-    )
+    from inorder.pipeline.order_stream import Orderly, through_lanes
 
     check_store(df)
     lane = F.lit(0)
@@ -245,9 +238,4 @@ def _stream(df: DataFrame, plan: Plan, arrival: list[str], lanes: int) -> DataFr
     schema.add("position", LongType()).add("in_order", BooleanType())
     if not plan.strict:
         schema.add("quarantine", StringType())
-    packed = df.withColumn(LANE, lane).mapInArrow(packing, PACKED)
-    processor = LaneProcessor(Orderly(plan, tuple(arrival)))
-    ordered = packed.groupBy("lane").transformWithStateInPandas(
-        processor, "rows binary", "Append", "None"
-    )
-    return ordered.mapInArrow(unpacking, schema)
+    return through_lanes(df, lane, Orderly(plan, tuple(arrival)), schema)

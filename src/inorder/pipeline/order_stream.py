@@ -1,28 +1,52 @@
 """`order` on a stream: rows travel to their lane in blobs, and one value of state is a lane.
 
 Spark hands rows to a stateful Python function one by one; a blob of some ten thousand rows counts
-as one. So rows are packed before (`packing`), a lane is a key with few values, and what leaves is
-taken apart again behind it (`unpacking`). A lane's state is read and written once a micro-batch.
+as one. So rows are packed before (`packing`), and a lane is a key with few values. What leaves goes
+straight back to Spark, as columns of Arrow inside of pandas, which cost nothing to turn back. Only
+rows with nested columns, which Spark would take apart one by one there, leave as blobs too and are
+taken apart behind (`unpacking`). A lane's state is read and written once a micro-batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 from msgspec import Struct
+from pyspark.sql import types
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from inorder.limits import ORDER_ROWS_PER_BLOB
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows, arrival_order, blob, unblob
 
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
 LANE = "_lane"
 PACKED = "lane int, rows binary"
+BLOBS = "rows binary"
 STATE = "state binary"
+# Columns that go back to Spark as they are.
+FLAT = (
+    types.StringType, types.BooleanType, types.IntegralType, types.DoubleType, types.FloatType,
+    types.BinaryType, types.TimestampType, types.TimestampNTZType, types.DateType,
+    types.DecimalType,
+)  # fmt: skip
+
+
+def through_lanes(df: DataFrame, lane: Column, lanes: Any, schema: types.StructType) -> DataFrame:
+    """The rows of a stream, each through the lane of its number; `schema` is what leaves."""
+    packed = df.withColumn(LANE, lane).mapInArrow(packing, PACKED).groupBy("lane")
+    if all(isinstance(field.dataType, FLAT) for field in schema):
+        processor = LaneProcessor(lanes, flat=True)
+        return packed.transformWithStateInPandas(processor, schema, "Append", "None")
+    processor = LaneProcessor(lanes, flat=False)
+    blobs = packed.transformWithStateInPandas(processor, BLOBS, "Append", "None")
+    return blobs.mapInArrow(unpacking, schema)
 
 
 def packing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,8 +91,9 @@ class Orderly(Struct, frozen=True):
 class LaneProcessor(StatefulProcessor):
     """Feeds a lane with the blobs of a micro-batch."""
 
-    def __init__(self, orderly: Any) -> None:
-        self._orderly = orderly
+    def __init__(self, lanes: Any, flat: bool) -> None:
+        self._lanes = lanes
+        self._pieces = _as_they_are if flat else _as_blobs
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._state = handle.getValueState("lane", STATE)
@@ -78,23 +103,28 @@ class LaneProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         blobs = [each for some in rows for each in some["rows"]]
         packed = self._state.get()
-        orderly = self._orderly
-        lane = orderly.new() if packed is None else orderly.old(bytes(packed[0]))
-        table = pa.concat_tables([unblob(each) for each in blobs])
-        order = arrival_order(table, orderly.arrival)
-        if (np.diff(order) != 1).any():
-            table = table.combine_chunks().take(pa.array(order))
-        for out in (lane.feed(table), lane.settle()):
-            yield from _pieces(out)
+        lanes = self._lanes
+        lane = lanes.new() if packed is None else lanes.old(bytes(packed[0]))
+        table = pa.concat_tables([unblob(each) for each in blobs]).combine_chunks()
+        for out in (lane.feed(table, arrival_order(table, lanes.arrival)), lane.settle()):
+            if out is not None:
+                yield from self._pieces(out)
         self._state.update((lane.pack(),))
 
     def close(self) -> None:
         pass
 
 
-def _pieces(table: pa.Table | None) -> Iterator[pd.DataFrame]:
-    if table is None:
-        return
-    for start in range(0, table.num_rows, ORDER_ROWS_PER_BLOB):
-        piece = table.slice(start, ORDER_ROWS_PER_BLOB).combine_chunks()
-        yield pd.DataFrame({"rows": [blob(piece)]})
+def _as_they_are(rows: pa.Table) -> Iterator[pd.DataFrame]:
+    for piece in _cut(rows):
+        yield piece.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def _as_blobs(rows: pa.Table) -> Iterator[pd.DataFrame]:
+    for piece in _cut(rows):
+        yield pd.DataFrame({"rows": [blob(piece.combine_chunks())]})
+
+
+def _cut(rows: pa.Table) -> Iterator[pa.Table]:
+    for start in range(0, rows.num_rows, ORDER_ROWS_PER_BLOB):
+        yield rows.slice(start, ORDER_ROWS_PER_BLOB)

@@ -140,7 +140,8 @@ class StampedRows:
         self._sequencing = sequencing
         self._stamper = stamper
 
-    def feed(self, rows: pa.Table) -> pa.Table:
+    def feed(self, rows: pa.Table, order: Any = None) -> pa.Table:
+        rows = rows if order is None else rows.take(pa.array(order))
         columns = {
             name: rows.column(name).combine_chunks() if name in rows.column_names else None
             for name in ("topic", "publisher", "seq")

@@ -90,17 +90,11 @@ def _stream(df: DataFrame, guarantee: str, keys: list[str], added: tuple[str, ..
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType, _parse_datatype_string
 
-    from inorder.pipeline.order_stream import LANE, PACKED, LaneProcessor, packing, unpacking
+    from inorder.pipeline.order_stream import through_lanes
     from inorder.pipeline.sequence_rows import Sequencing
 
     check_store(df)
     schema = StructType([field for field in df.schema.fields if field.name not in added])
     for name in added:
         schema.add(name, _parse_datatype_string(TYPES[name]))
-    source = df.select(*(quoted(name) for name in df.columns), F.lit(0).alias(LANE))
-    packed = source.mapInArrow(packing, PACKED)
-    processor = LaneProcessor(Sequencing(guarantee, tuple(keys), added))
-    rows = packed.groupBy("lane").transformWithStateInPandas(
-        processor, "rows binary", "Append", "None"
-    )
-    return rows.mapInArrow(unpacking, schema)
+    return through_lanes(df, F.lit(0), Sequencing(guarantee, tuple(keys), added), schema)

@@ -7,12 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from inorder.pipeline.order_lane import Plan
@@ -30,13 +32,14 @@ ARRIVAL = ("arrival", "topic", "offset")
 class Query:
     """A lane of a stream without Spark; `run` is one micro-batch, `restart` a new process."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, flat: bool = True) -> None:
         self._plan = plan
+        self._flat = flat
         self._state: Any = None
         self._restart()
 
     def _restart(self) -> None:
-        self._tester = TwsTester(LaneProcessor(Orderly(self._plan, ARRIVAL)))
+        self._tester = TwsTester(LaneProcessor(Orderly(self._plan, ARRIVAL), self._flat))
         if self._state is not None:
             self._tester.updateValueState("lane", 0, self._state)
 
@@ -45,6 +48,8 @@ class Query:
         out = self._tester.testInPandas(0, pd.DataFrame({"lane": 0, "rows": blobs}))
         self._state = self._tester.peekValueState("lane", 0)
         self._restart()
+        if self._flat:
+            return delivered(pa.Table.from_pandas(out, preserve_index=False)) if len(out) else []
         return [each for data in out.get("rows", ()) for each in delivered(unblob(data))]
 
     def left(self) -> list[Delivery]:
@@ -56,12 +61,13 @@ class Query:
     st.sampled_from(sorted(WAYS)),
     st.integers(0, 10_000),
     st.lists(st.integers(0, 150), max_size=5),
+    st.booleans(),
     st.randoms(use_true_random=False),
 )
-def test_any_cut_and_a_restart_after_every_batch(way, seed, cuts, rng):
+def test_any_cut_and_a_restart_after_every_batch(way, seed, cuts, flat, rng):
     run = simulated(way, seed, duration=1.5)
     edges = [0, *sorted(cuts), len(run.rows)]
-    query = Query(run.plan)
+    query = Query(run.plan, flat)
     found: list[Delivery] = []
     for low, high in pairwise(edges):
         rows = run.rows[low:high]
@@ -77,7 +83,7 @@ def test_without_sorting_the_difference_is_seen(monkeypatch):
     run = simulated("tag", 2)
     shuffled = random.Random(1).sample(run.rows, len(run.rows))
     assert sorted(Query(run.plan).run(shuffled)) == run.deliveries
-    monkeypatch.setattr(order_stream, "arrival_order", lambda rows, _: range(rows.num_rows))
+    monkeypatch.setattr(order_stream, "arrival_order", lambda rows, _: np.arange(rows.num_rows))
     assert sorted(Query(run.plan).run(shuffled)) != run.deliveries
 
 
@@ -164,3 +170,35 @@ def test_rows_late_by_a_whole_batch_are_waited_for_or_tagged():
             assert all(each.in_order for each in found[2])
         else:
             assert [each.event for each in found[2] if not each.in_order][-1] == late["event"]
+
+
+FLAT = (
+    "timestamp_micros(arrival * 1000003) t", "CAST(timestamp_micros(arrival) AS timestamp_ntz) n",
+    "date_add(date'2024-02-28', CAST(arrival AS int)) d", "CAST(arrival AS decimal(9,2)) m",
+    "CAST(event AS binary) b", "CAST(arrival AS smallint) i", "CAST(arrival AS float) f",
+    "arrival % 2 = 0 y", "if(arrival % 3 = 0, NULL, arrival) v", "NULLIF(event, 'p0:1') w",
+)  # fmt: skip
+NESTED = (
+    "array(event, NULL) a", "named_struct('x', arrival, 'y', NULLIF(event, 'p0:1')) s",
+    "map(event, arrival) k", "if(arrival % 2 = 0, NULL, array(timestamp_micros(arrival))) l",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [FLAT, (*FLAT, *NESTED)], ids=["flat", "nested"])
+def test_columns_of_every_kind_come_through_as_they_are(spark, tmp_path, columns):
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/St_Johns")
+    try:
+        run = simulated("hold", 5, duration=1.5)
+        rows = spark.createDataFrame(run.table).selectExpr("*", *columns)
+        rows.coalesce(1).write.parquet(str(tmp_path / "in"))
+        run_query(spark, tmp_path, rows.schema, run.plan, 1)
+        out = spark.read.parquet(str(tmp_path / "out"))
+        given = spark.read.parquet(str(tmp_path / "in"))
+        assert out.count() > 50
+        fields = [field.name for field in given.schema]
+        assert out.select(fields).schema == given.schema
+        whole = F.to_json(F.struct(*fields))
+        assert out.select(whole).exceptAll(given.select(whole)).count() == 0
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
