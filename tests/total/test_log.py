@@ -16,6 +16,7 @@ from inorder.event import Event
 from inorder.pack import pack
 from inorder.total import Options, Stage, on_log, services
 from inorder.total.directory import OPEN_STAGE
+from inorder.total.manager import Manager
 from inorder.total.messages import Create, Events, Frame, Walk
 from inorder.total.reader import Reader, restamped, stamped
 from inorder.total.stamp import consistent, read_text, text_of, texts_of, with_own
@@ -86,6 +87,44 @@ def test_a_stage_that_is_replayed_admits_the_same_topics():
     assert pack(again.s.managers) == pack(manager.s.managers)
     assert again.s.order == manager.s.order == ("a", "b", "c")
     assert Stage.restore(manager.snapshot()).snapshot() == manager.snapshot()
+
+
+def lived(seed: int) -> tuple[dict[str, list[tuple[str, int]]], list[Events]]:
+    """What managers of a stage of all topics know of others after a random life (no entry is as
+    good as nought), and what it has shown."""
+    rng = Random(seed)
+    manager = stage()
+    shown: list[Events] = []
+    seq = 1
+    for number in range(60):
+        some = tuple(sorted({f"t{rng.randrange(9)}" for _ in range(rng.randint(1, 4))}))
+        if rng.random() < 0.2:
+            held = tuple(topic for topic in some if rng.random() < 0.7)
+            name = f"s{rng.randrange(3)}"
+            shown += diffused(manager.receive(name, Walk(name, number + 1, held, some), 0.0))
+        else:
+            count = rng.randint(1, 3)
+            shown += diffused(manager.receive("p", create(some[0], seq, count), 0.0))
+            seq += count
+    known = {
+        topic: sorted((name, number) for name, number in each.lower.items() if number)
+        for topic, each in manager.s.managers.items()
+    }
+    return known, shown
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_stage_of_all_topics_does_not_look_at_is_no_news(monkeypatch, seed):
+    known = lived(seed)
+    fill = Manager.fill
+    monkeypatch.setattr(
+        Manager, "fill", lambda self, entries, rank, news: fill(self, entries, rank, None)
+    )
+    assert lived(seed) == known
+    monkeypatch.setattr(
+        Manager, "fill", lambda self, entries, rank, news: fill(self, entries, rank, 0)
+    )
+    assert lived(seed) != known
 
 
 @pytest.mark.parametrize("topic", ["", "t" * 256])

@@ -117,12 +117,15 @@ class Manager:
     def is_duplicate(self, events: tuple[Event, ...]) -> bool:
         return events[0].seq <= self.s.numbered.get(events[0].publisher, 0)
 
-    def fill(self, entries: list[tuple[str, int]], rank: Mapping[str, int]) -> None:
-        """A stamp from below passes: learn from it, add our counter (copied, not moved)."""
+    def fill(
+        self, entries: list[tuple[str, int]], rank: Mapping[str, int], news: int | None = None
+    ) -> None:
+        """A stamp from below passes: learn from it, add our counter (copied, not moved). Only the
+        first `news` of its entries may be unknown here; by default all of them."""
         s = self.s
         mine = rank[s.topic]
         holds = self.group.holds
-        raise_to(s.lower, [(t, n) for t, n in entries if rank[t] > mine and holds(t)])
+        raise_to(s.lower, [(t, n) for t, n in entries[:news] if rank[t] > mine and holds(t)])
         entries.append((s.topic, s.count))
 
     def is_under_way(self, first: int) -> bool:
