@@ -20,6 +20,7 @@ from pyspark.sql import types
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from inorder.limits import ORDER_ROWS_PER_BLOB
+from inorder.pipeline.lane_keys import lane_key
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows, arrival_order, blob, unblob
 
@@ -62,10 +63,8 @@ def packing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for places in np.split(order, cuts)
             if len(places)
         ]
-        yield pa.record_batch(
-            [pa.array([n for n, _ in blobs], pa.int32()), pa.array([b for _, b in blobs])],
-            names=["lane", "rows"],
-        )
+        keys = pa.array([lane_key(lane) for lane, _ in blobs], pa.int32())
+        yield pa.record_batch([keys, pa.array([b for _, b in blobs])], names=["lane", "rows"])
 
 
 def unpacking(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

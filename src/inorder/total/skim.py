@@ -27,6 +27,7 @@ import msgspec
 import numpy as np
 
 from inorder.limits import READER_HOLES_MAX, SKIM_TOPICS_MAX
+from inorder.total.skim_text import read_alike
 from inorder.total.stamp import EPOCH
 
 if TYPE_CHECKING:
@@ -53,11 +54,26 @@ def read(names: Sequence[str], codes: Any, stamps: bytes) -> Stamps | None:
     >>> found.numbers.tolist(), read(["b"], np.array([0]), b'[{"a":1}]')
     ([3, 4], None)
     """
+    found = read_alike(stamps, len(codes)) if len(codes) else None
+    if found is None:
+        found = _read_each(names, len(codes), stamps)
+    if found is None:
+        return None
+    topics, table = found
+    if len(topics) > SKIM_TOPICS_MAX or EPOCH in topics or not {*names} <= {*topics}:
+        return None
+    own = np.array([topics.index(name) for name in names], np.intp)[codes]
+    numbers = table[own, np.arange(len(codes))]
+    return None if (numbers < 1).any() else Stamps(topics, own, numbers, table)
+
+
+def _read_each(names: Sequence[str], count: int, stamps: bytes) -> tuple[list[str], Any] | None:
+    """The same for stamps of any kind."""
     try:
         rows = _decode(stamps)
     except Exception:
         return None
-    if len(rows) != len(codes):
+    if len(rows) != count:
         return None
     topics = list(dict.fromkeys([*names, *(topic for row in rows[:1] for topic in row)]))
     wanted = sum(map(len, rows))
@@ -70,13 +86,7 @@ def read(names: Sequence[str], codes: Any, stamps: bytes) -> Stamps | None:
             table = _table(rows, topics)
     except OverflowError:
         return None
-    if len(topics) > SKIM_TOPICS_MAX or EPOCH in topics:
-        return None
-    own = np.array([topics.index(name) for name in names], np.intp)[codes]
-    numbers = table[own, np.arange(len(rows))] if rows else np.zeros(0, np.int64)
-    if int((table >= 0).sum()) != wanted or (numbers < 1).any():
-        return None
-    return Stamps(topics, own, numbers, table)
+    return (topics, table) if int((table >= 0).sum()) == wanted else None
 
 
 def _table(rows: list[dict[str, int]], topics: list[str]) -> Any:

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.tws_tester import TwsTester
 
+from inorder.limits import ORDER_LANES_MAX
+from inorder.pipeline.lane_keys import lane_key
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows, blob, unblob
 from inorder.pipeline.order_stage import order
@@ -92,7 +94,7 @@ def test_packing_and_back_keeps_rows_with_their_lane():
     lanes = pa.array([n % 3 for n in range(rows.num_rows)], pa.int32())
     batches = rows.append_column("_lane", lanes).combine_chunks().to_batches()
     packed = list(packing(iter(batches)))
-    assert [batch.column(0).to_pylist() for batch in packed] == [[0, 1, 2]]
+    assert [batch.column(0).to_pylist() for batch in packed] == [[lane_key(n) for n in range(3)]]
     only = [batch.select(["rows"]) for batch in packed]
     back = pa.Table.from_batches(unpacking(iter(only)))
     by_arrival = [("arrival", "ascending")]
@@ -100,6 +102,14 @@ def test_packing_and_back_keeps_rows_with_their_lane():
 
 
 # Real queries.
+
+
+def test_lanes_are_spread_evenly_over_any_number_of_tasks(spark):
+    lanes = [*range(64), ORDER_LANES_MAX - 1]
+    keys = spark.createDataFrame([(lane, lane_key(lane)) for lane in lanes], "lane int, key int")
+    wrong = [f"pmod(hash(key), {tasks}) <> pmod(lane, {tasks})" for tasks in (2, 3, 4, 7, 200)]
+    assert keys.where(" OR ".join(["hash(key) <> lane", *wrong])).count() == 0
+    assert keys.where("pmod(hash(lane), 4) <> pmod(lane, 4)").count() > 0
 
 
 def write(folder: Path, batches: list[list[dict[str, Any]]]) -> None:
