@@ -9,7 +9,7 @@ the number whose hash is n, and goes to task n modulo the number of tasks, howev
 from __future__ import annotations
 
 _BITS = 32
-_MASK = 2**_BITS - 1
+_MASK = (1 << _BITS) - 1
 _SEED = 42
 _LENGTH = 4  # bytes of what is hashed
 
@@ -29,12 +29,13 @@ def lane_key(lane: int) -> int:
     word = _rotated(state, _BITS - 13) ^ _SEED
     word = _rotated(_divided(word, 0x1B873593), _BITS - 15)
     word = _divided(word, 0xCC9E2D51)
-    return word - 2**_BITS if word >> (_BITS - 1) else word
+    return word - (1 << _BITS) if word >> (_BITS - 1) else word
 
 
 def _divided(number: int, factor: int) -> int:
     """What was multiplied by an odd factor."""
-    return number * pow(factor, -1, 2**_BITS) & _MASK
+    inverse: int = pow(factor, -1, 1 << _BITS)
+    return number * inverse & _MASK
 
 
 def _rotated(number: int, bits: int) -> int:
