@@ -23,6 +23,7 @@ from zlib import crc32
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
 from inorder import wire
@@ -33,7 +34,8 @@ from inorder.limits import FRAME_BYTES_MAX
 from inorder.pipeline.source_log import EVENT_COLUMNS, QUARANTINE
 
 _ARROW = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
-_encode = msgspec.json.Encoder().encode
+_LINE_BREAK = ord("\n")
+_encoder = msgspec.json.Encoder()
 _encode_all = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 # The events of a message with their stamps; none for a place whose message cannot be read.
@@ -159,23 +161,31 @@ def _event_columns(pairs: Pairs, broken: bool) -> dict[str, Any]:
         taken = {name: pa.array(values).take(take) for name, values in columns.items()}
         return {**taken, "stamp": pa.array(stamps, pa.string())}
     events: list[Any] = [event for event, _ in pairs]
+    publisher = pa.array([each.publisher for each in events], pa.string())
+    seq = pa.array([each.seq for each in events], pa.int64())
     return {
-        "event": pa.array([f"{each.publisher}:{each.seq}" for each in events], pa.string()),
-        "publisher": pa.array([each.publisher for each in events], pa.string()),
-        "seq": pa.array([each.seq for each in events], pa.int64()),
+        "event": pc.binary_join_element_wise(publisher, seq.cast(pa.string()), ":"),
+        "publisher": publisher,
+        "seq": seq,
         "published_at": pa.array([each.published_at for each in events], pa.float64()),
-        "attributes": pa.array([_text(each.value) for each in events], pa.string()),
+        "attributes": _texts([each.value for each in events]),
         "stamp": pa.array(stamps, pa.string()),
     }
 
 
-def _text(value: Mapping[str, Scalar]) -> bytes | str:
+def _texts(values: list[Mapping[str, Scalar]]) -> Any:
     """Attributes as JSON; numbers that JSON does not have are NaN and Infinity, as matching and
     the judges of traces read them. msgspec would make null of them."""
-    text = _encode(value)
-    if b"null" in text and not all(map(_is_finite, value.values())):
-        return _encode_all(value)
-    return text
+    lines = _encoder.encode_lines(values)
+    if b"null" in lines and not all(_is_finite(n) for value in values for n in value.values()):
+        return pa.array(map(_encode_all, values), pa.string())
+    # Texts lie one behind the other, as Arrow wants them. No JSON has a line break inside.
+    ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == _LINE_BREAK) - np.arange(len(values))
+    offsets = np.append(0, ends).astype(np.int32)
+    joined = lines.replace(b"\n", b"")
+    return pa.StringArray.from_buffers(
+        len(values), pa.py_buffer(offsets.tobytes()), pa.py_buffer(joined)
+    )
 
 
 def _is_finite(value: Scalar) -> bool:
