@@ -6,9 +6,8 @@ published with a receipt and delivered to every subscriber. `none` is the yardst
 the same bus, without order. Beside it stand the bare commits of the same disk: nothing that waits
 for the disk event by event can be faster.
 
-One at a time on SQLite every event waits for one sync, whatever the guarantee, and the time of a
-sync varied up to eightfold within one run where this was written: there the ratios tell about the
-disk, not about order. The ratios in memory and of many at once do.
+One at a time on SQLite every event waits for one sync, whatever the guarantee: look at the spread
+and at the bare commits before the ratios.
 """
 
 from __future__ import annotations

@@ -43,5 +43,5 @@ class Contest:
         for name, values in rates.items():
             spread = f"{min(values):,.0f} to {max(values):,.0f}"
             rate = medians[name]
-            table.add_row(name, f"{rate:,.0f}", spread, f"{rate / yardstick:.1f}x")
+            table.add_row(name, f"{rate:,.0f}", spread, f"{rate / yardstick:.2f}x")
         Console(width=100).print(table)
