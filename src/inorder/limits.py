@@ -96,8 +96,10 @@ HEARTBEATS_MAX = 64
 # Topic sets the forest keeps on one line each; beyond, they become one line (ranking.py).
 FOREST_LINES_MAX = 10_000
 
-# Log records between two snapshots of a durable machine: bounds recovery time and the log.
+# Log records between two snapshots of a durable machine, and their bytes (or twice the snapshot's,
+# if that is more): they bound the log, and how long a new owner reads it.
 LOG_RECORDS_MAX = 10_000
+LOG_RECORD_BYTES_MAX = 8 * 2**20
 
 # Probabilistic FIFO (fifo/). A record: a count of one byte, and room for 32-byte summaries with a
 # varint of up to ten bytes each.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import AsyncExitStack, closing
 from math import inf, nan
 from pathlib import Path
 
@@ -13,8 +15,10 @@ from inorder import wire
 from inorder.errors import Damaged, Misuse, Refused, TooLarge, Unsure
 from inorder.event import Event
 from inorder.fifo.header import Published
+from inorder.guarantee import guarantee
 from inorder.store.file import File
 from inorder.store.rows import Append, Turn
+from inorder.total.directory import OPEN_STAGE
 from tests.live.contract_ends import failing
 from tests.live.judge import gather, judged, run, take, traces, until
 
@@ -236,5 +240,109 @@ def test_two_buses_do_not_write_one_trace(tmp_path):
             async with inorder.connect(hub(tmp_path), "none", trace=folder):
                 with pytest.raises(Misuse, match="another bus"):
                     await inorder.connect(hub(tmp_path), "none", trace=folder).open()
+
+    run(job)
+
+
+def test_who_reads_long_records_says_meanwhile_that_it_lives(tmp_path, monkeypatch):
+    """Or another takes the service over in the middle, and so on in turns."""
+    from inorder.live import keeper
+
+    monkeypatch.setattr(keeper, "PAUSE_S", -1.0)
+    monkeypatch.setattr(keeper, "RENEW_S", -1.0)
+
+    async def job() -> None:
+        async with inorder.connect(file(tmp_path)) as bus:
+            for n in range(20):
+                await bus.publish("a", {"n": n})
+        async with inorder.connect(file(tmp_path)) as bus, bus.subscribe("b") as events:
+            renewed: list[dict[str, int]] = []
+            renew = bus.host.broker.renew
+
+            async def noted(owned: dict[str, int]) -> list[str]:
+                renewed.append(owned)
+                return await renew(owned)
+
+            monkeypatch.setattr(bus.host.broker, "renew", noted)
+            bus.host._drop_service(bus.host.nodes[OPEN_STAGE])
+            await bus._keeper._look(guarantee("total"))
+            assert sum(OPEN_STAGE in owned for owned in renewed) > 20
+            await bus.publish("b", {"n": 0})
+            assert (await events.next(5)).value == {"n": 0}
+
+    run(job)
+
+
+def test_who_lost_a_service_while_reading_its_records_does_not_run_it(tmp_path, monkeypatch):
+    from inorder.live import keeper
+
+    monkeypatch.setattr(keeper, "PAUSE_S", -1.0)
+    monkeypatch.setattr(keeper, "RENEW_S", -1.0)
+
+    async def job() -> None:
+        async with inorder.connect(file(tmp_path)) as bus:
+            await bus.publish("a", {"n": 0})
+            bus.host._drop_service(bus.host.nodes[OPEN_STAGE])
+            renew = bus.host.broker.renew
+
+            async def robbed(owned: dict[str, int]) -> list[str]:
+                with closing(sqlite3.connect(tmp_path / "bus.db")) as db, db:
+                    db.execute("UPDATE owners SET token = token + 1 WHERE node = ?", (OPEN_STAGE,))
+                bus.host.owned.pop(OPEN_STAGE, None)
+                return await renew(owned)
+
+            monkeypatch.setattr(bus.host.broker, "renew", robbed)
+            await bus._keeper._look(guarantee("total"))
+            assert OPEN_STAGE not in bus.host.nodes
+            monkeypatch.setattr(bus.host.broker, "renew", renew)
+            await bus._keeper._look(guarantee("total"))
+            assert OPEN_STAGE in bus.host.nodes
+            await bus.publish("a", {"n": 1})
+
+    run(job)
+
+
+def test_subscriptions_to_other_topics_cost_no_reading(tmp_path, monkeypatch):
+    async def job() -> None:
+        async with inorder.connect(file(tmp_path)) as bus, AsyncExitStack() as stack:
+            all_events = [
+                await stack.enter_async_context(bus.subscribe(f"t{n}")) for n in range(20)
+            ]
+            reads = []
+            log = bus.host.broker.log
+
+            async def noted(topics, after, up_to):
+                reads.append(topics)
+                return await log(topics, after, up_to)
+
+            monkeypatch.setattr(bus.host.broker, "log", noted)
+            for n in range(10):
+                await bus.publish(f"t{n % 2}", {"n": n})
+            for n, events in enumerate(all_events[:2]):
+                assert [e.value["n"] for e in await take(events, 5)] == [*range(n, 10, 2)]
+            assert len(reads) < 20
+
+    run(job)
+
+
+def test_a_damaged_row_hurts_those_only_who_want_its_topic(tmp_path):
+    """Though all who begin at one place read together."""
+
+    async def job() -> None:
+        async with (
+            inorder.connect(file(tmp_path), "none") as bus,
+            bus.subscribe("a") as whole,
+            bus.subscribe("b") as damaged,
+        ):
+            whole.has_room = damaged.has_room = lambda: False
+            for n in range(6):
+                await bus.publish("ab"[n % 2], {"n": n})
+            with closing(sqlite3.connect(tmp_path / "bus.db")) as db, db:
+                db.execute("UPDATE log SET crc = crc + 1 WHERE topic = 'b' AND offset = 0")
+            del whole.has_room, damaged.has_room
+            bus.host.ring()
+            assert [event.value["n"] for event in await take(whole, 3)] == [0, 2, 4]
+            with pytest.raises(Damaged):
+                await damaged.next(5)
 
     run(job)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from inorder.effect import Diffuse, Persist, Send
@@ -95,6 +97,31 @@ def test_the_log_is_cut_by_snapshots(monkeypatch):
     assert net.machines["stage2"].managers["t2"].s.count == count
     net.call("p", "publish", "t2", {})
     assert net.machines["stage2"].managers["t2"].s.count == count + 1
+
+
+def test_the_log_is_cut_by_its_bytes_too(monkeypatch):
+    """So few large events do not make a log that takes long to read."""
+    monkeypatch.setattr("inorder.total.service.LOG_RECORD_BYTES_MAX", 400)
+    net = busy_net()
+    for _ in range(60):
+        net.call("p", "publish", "t2", {})
+    disk = net.disks["stage2"]
+    images = [n for n, record in enumerate(disk) if is_snapshot(record)]
+    assert len(images) > 2
+    for first, following in pairwise([*images, len(disk)]):
+        between = sum(map(len, disk[first + 1 : following]))
+        assert between <= max(400, 2 * len(disk[first])) or following == first + 2
+
+
+def test_a_replay_counts_what_the_owner_before_has_counted(monkeypatch):
+    monkeypatch.setattr("inorder.total.service.LOG_RECORD_BYTES_MAX", 400)
+    net = busy_net()
+    before = net.machines["stage2"]
+    again = type(before)("stage2", before.directory, before.options)
+    for record in net.disks["stage2"]:
+        again.replay(record)
+    counted = [(m._logged, m._logged_bytes, m._image_bytes) for m in (again, before)]
+    assert counted[0] == counted[1]
 
 
 def test_everything_visible_comes_behind_its_record():

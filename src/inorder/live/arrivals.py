@@ -6,7 +6,8 @@ Rule 1: a machine reads the log in windows of ids, topic by topic within a windo
         begin. So does a guarantee that asks for it (`by_topic`), because it takes a publisher's
         first event as it comes.
 Rule 2: a machine whose application has no room reads nothing. The log keeps it.
-Rule 3: a row is read and decoded once, however many machines of this process want it.
+Rule 3: a row is read and decoded once, however many machines of this process want it, and whatever
+        other topics they want. What is damaged hurts only those who want it.
 Rule 4: places change between two windows only. So a topic joined is read from the place it was
         joined at, whatever else is being read.
 """
@@ -14,7 +15,7 @@ Rule 4: places change between two windows only. So a topic joined is read from t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inorder.errors import BadFrame, Damaged, Refused
@@ -123,36 +124,47 @@ class Arrivals:
     async def log(self, nodes: Mapping[str, Node]) -> list[tuple[Node, Messages | Damaged]]:
         """For each machine the next messages of its topics, or why they cannot be read."""
         found: list[tuple[Node, Messages | Damaged]] = []
-        windows: dict[tuple[int, int, tuple[str, ...]], Window] = {}
-        for node in list(nodes.values()):
-            if self._may_read(node):
-                try:
-                    found.append((node, await self._next(node, windows)))
-                except Damaged as error:
-                    found.append((node, error))
-                except Refused:
-                    if found:
-                        return found  # the others come later
-                    raise
+        readers = [node for node in nodes.values() if self._may_read(node)]
+        wanted: dict[int, set[str]] = {}
+        for node in readers:
+            wanted.setdefault(node.read_up_to, set()).update(node.joined)
+        windows: dict[int, Window | None] = {}
+        for node in readers:
+            try:
+                after = node.read_up_to
+                if after not in windows:
+                    windows[after] = await self._shared(sorted(wanted[after]), after)
+                window = windows[after] or await self._window(sorted(node.joined), after)
+                found.append((node, await self._next(node, *window)))
+            except Damaged as error:
+                found.append((node, error))
+            except Refused:
+                if found:
+                    return found  # the others come later
+                raise
         return found
 
-    async def _next(
-        self, node: Node, windows: dict[tuple[int, int, tuple[str, ...]], Window]
-    ) -> Messages:
-        after = node.read_up_to
+    async def _window(self, topics: Sequence[str], after: int) -> Window:
+        """Rows of these topics behind an id, and how far they reach."""
         up_to = min(self._last_id, after + LOG_ROWS_AT_ONCE)
-        key = (after, up_to, tuple(sorted(node.joined)))
-        if key not in windows:
-            rows, reached = await self._broker.log(key[2], after, up_to)
-            windows[key] = _first_events(rows, reached)
-        rows, up_to = windows[key]
+        return _first_events(*await self._broker.log(topics, after, up_to))
+
+    async def _shared(self, topics: Sequence[str], after: int) -> Window | None:
+        """One window for all who begin there; None if each must see for itself."""
+        try:
+            return await self._window(topics, after)
+        except Damaged:
+            return None
+
+    async def _next(self, node: Node, rows: list[LogRow], up_to: int) -> Messages:
+        rows = [row for row in rows if row.topic in node.joined]
         if not node.replay and node.ordered.log.by_topic:
             rows = sorted(rows, key=_topic)  # keeps the order within a topic
         messages: Messages = []
         for row in rows:
             if row.topic not in self._guarantees:
                 await self._learn()
-            if row.id > node.joined.get(row.topic, row.id):
+            if row.id > node.joined[row.topic]:
                 messages += self._messages(node, row)
         node.read_up_to = up_to
         return messages

@@ -2,8 +2,8 @@
 
 Rule 1: whoever finds a service without a living owner takes it over: claim, read its records, go
         on. The claim's token fences the former owner (store/file.py).
-Rule 2: an owner says in time that it lives. One that could not is replaced, and learns it at its
-        next write at the latest.
+Rule 2: an owner says in time that it lives, also while it reads the records of the one before. One
+        that could not is replaced, and learns it at its next write at the latest.
 Rule 3: the owner of a service also sees to the mail of those who will not come for it.
 """
 
@@ -22,6 +22,8 @@ from inorder.machine import Durable, Machine
 # How often a service without an owner is looked for, and how often we say that we live.
 LOOK_S = 0.2
 RENEW_S = OWNER_SILENT_S_MAX / 5
+# How long records are read at a stretch.
+PAUSE_S = 0.02
 
 
 class Keeper:
@@ -31,6 +33,8 @@ class Keeper:
         self._host = host
         self._failed = failed
         self._guarantees: dict[str, Guarantee] = {}
+        # One at a time of this process: a second claim would fence the first.
+        self._looking = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     async def need(self, ordered: Guarantee) -> None:
@@ -72,9 +76,10 @@ class Keeper:
 
     async def _look(self, ordered: Guarantee) -> None:
         services = ordered.services((), ordered.log.options(ordered.options()))
-        for name, machine in services.items():
-            if name not in self._host.nodes and not await self._host.broker.owner_lives(name):
-                await self._take_over(name, machine, ordered)
+        async with self._looking:
+            for name, machine in services.items():
+                if name not in self._host.nodes and not await self._host.broker.owner_lives(name):
+                    await self._take_over(name, machine, ordered)
 
     async def _take_over(self, name: str, machine: Machine, ordered: Guarantee) -> None:
         broker = self._host.broker
@@ -83,16 +88,33 @@ class Keeper:
             records = [] if token is None else await broker.records(name)
         except Refused:
             return
-        if token is None or name in self._host.nodes:
+        if token is None or not await self._replayed(name, token, machine, records):
             return
-        for record in records:
-            assert isinstance(machine, Durable)
-            machine.replay(record)
         node = Node(name, machine, ordered, None)
         self._host.owned[name] = token
         self._host.add(node)
         if isinstance(machine, Durable):
             self._host.ask(node, machine.resume)
+
+    async def _replayed(
+        self, name: str, token: int, machine: Machine, records: list[bytes]
+    ) -> bool:
+        """Whether the machine has read its records, and is still ours. Others get their turns."""
+        now = self._host.now
+        paused_at = renewed_at = now()
+        for record in records:
+            assert isinstance(machine, Durable)
+            machine.replay(record)
+            if now() - paused_at < PAUSE_S:
+                continue
+            await asyncio.sleep(0)
+            paused_at = now()
+            if paused_at - renewed_at >= RENEW_S:
+                renewed_at = paused_at
+                await self._renew()
+                if await self._host.broker.renew({name: token}):
+                    return False
+        return True
 
     async def _renew(self) -> None:
         owned = dict(self._host.owned)

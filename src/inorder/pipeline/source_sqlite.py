@@ -23,6 +23,7 @@ class SqliteLog:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._file = File(settings.place, create=False)
+        self._names: dict[str, str] = {}
 
     def columns(self) -> dict[str, str]:
         return EVENT_COLUMNS
@@ -40,9 +41,8 @@ class SqliteLog:
     def batches(self, topic: str, start: int, end: int) -> Iterator[Any]:
         from inorder.pipeline.source_columns import Blobs, Decoding, collector_off
 
-        names = {row.topic: row.guarantee for row in self._file.topics()}
         settings = self._settings
-        decoding = Decoding(settings.place, topic, names[topic], settings.quarantine)
+        decoding = Decoding(settings.place, topic, self._guarantee(topic), settings.quarantine)
         fetch = self._file.fetcher(topic, start, end)
         position, number = start, _FIRST_ROWS
         while True:
@@ -59,6 +59,12 @@ class SqliteLog:
             yield batch.slice(skipped, batch.num_rows - skipped - max(0, position - end))
         if position < end and settings.fail_on_loss:
             raise self._lost(topic, position, end)
+
+    def _guarantee(self, topic: str) -> str:
+        """The name of a topic's guarantee; all are asked for at once, and once."""
+        if topic not in self._names:
+            self._names = {row.topic: row.guarantee for row in self._file.topics()}
+        return self._names[topic]
 
     def _follow(self, topic: str, position: int, blobs: Any) -> int:
         """Where the topic goes on after these rows; they must leave nothing out."""

@@ -12,8 +12,8 @@ Rule 4: a new owner speaks with a larger token (link.py), and its first record s
 The report leaves recovery of topic managers to future work. No agreement protocol of our own is
 involved: whoever owns the log is the manager, and a crash is only a delay.
 
-Every LOG_RECORDS_MAX records a snapshot goes into the log; everything before the last one
-(`is_snapshot`) may be deleted by whoever keeps the log.
+Every LOG_RECORDS_MAX records, and every LOG_RECORD_BYTES_MAX bytes of them, a snapshot goes into
+the log; all before the last one (`is_snapshot`) may be deleted by whoever keeps the log.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from inorder.effect import Effect, Note, Persist
 from inorder.errors import BadMessage
-from inorder.limits import LOG_RECORDS_MAX
+from inorder.limits import LOG_RECORD_BYTES_MAX, LOG_RECORDS_MAX
 from inorder.pack import pack, unpacker
 from inorder.total.directory import Directory
 from inorder.total.link import Links
@@ -84,7 +84,10 @@ class Service(ABC):
         self.directory = directory
         self.options = options
         self.links = Links(options.resend, options.links == "trusted", patient=False)
+        # Records since the last snapshot, their bytes, and its own.
         self._logged = 0
+        self._logged_bytes = 0
+        self._image_bytes = 0
         # Filled in by the roles: what to do with a message, by its type.
         self._bodies: dict[type, Callable[[str, Any, float], list[Effect]]] = {}
         self._casuals: dict[type, Callable[[str, Any, float], list[Effect]]] = {}
@@ -176,15 +179,27 @@ class Service(ABC):
     def _log(self, record: Struct) -> list[Effect]:
         if self.options.links == "trusted":
             return []
+        data = pack(record)
+        bytes_max = max(LOG_RECORD_BYTES_MAX, 2 * self._image_bytes)
+        if self._logged < LOG_RECORDS_MAX and self._logged_bytes + len(data) <= bytes_max:
+            self._count(data)
+            return [Persist(data)]
+        image = pack(Image(self.snapshot()))
+        self._begin_count(image)
+        self._count(data)
+        return [Persist(image), Persist(data)]
+
+    def _count(self, record: bytes) -> None:
         self._logged += 1
-        if self._logged <= LOG_RECORDS_MAX:
-            return [Persist(pack(record))]
-        self._logged = 1
-        return [Persist(pack(Image(self.snapshot()))), Persist(pack(record))]
+        self._logged_bytes += len(record)
+
+    def _begin_count(self, image: bytes) -> None:
+        self._logged = self._logged_bytes = 0
+        self._image_bytes = len(image)
 
     def replay(self, record: bytes) -> None:
         entry = _unpack(record)
-        self._logged += 1
+        self._count(record)
         if isinstance(entry, Took):
             self.links.acknowledged(entry.source, entry.frame, entry.frame.ack)
             self.links.take(entry.source, entry.frame)
@@ -197,7 +212,7 @@ class Service(ABC):
             self.links.token = entry.token
         else:
             self._load(entry.state)
-            self._logged = 0
+            self._begin_count(record)
         self.links.discard()
 
     def resume(self, now: float) -> list[Effect]:
