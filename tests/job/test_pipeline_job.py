@@ -162,6 +162,23 @@ def test_what_subscribers_got_is_published_again_on_their_topics(spark, tmp_path
                 assert [event.value["amount"] for event in events] == list(range(first, 12))
 
 
+def test_two_jobs_publish_into_one_file_beside_each_other(spark, tmp_path):
+    url = f"sqlite:///{tmp_path}/got.db"
+    for name, count in (("one", 12), ("two", 12), ("three", 9)):
+        folder = tmp_path / name
+        folder.mkdir()
+        publish(folder, 0, count)
+        job_of(plain(folder, sink={"format": "inorder", "options": {"url": url}})).run(
+            lambda: spark, quiet
+        )
+    with (
+        inorder.connect_sync(url, guarantee="none") as bus,
+        bus.subscribe("all", replay="all", idle=0.5) as events,
+    ):
+        found = [event.value["amount"] for event in events]
+    assert found == [*range(12), *range(12), *range(9)]
+
+
 def test_a_damaged_row_is_put_aside_with_its_reason_and_counted(spark, tmp_path):
     publish(tmp_path, 0, 6)
     with sqlite3.connect(tmp_path / "shop.db") as db:

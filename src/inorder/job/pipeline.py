@@ -64,7 +64,8 @@ _SCHEMES = ("sqlite:///", "trace:///")
 
 # What the job makes in its folder, and begins anew when it brings its own publishers.
 _OWN = (
-    "arrivals", "checkpoint", "first-offsets.json", "subscription-table", "quarantine", "pipeline",
+    "arrivals", "checkpoint", "first-offsets.json", "identity.json", "subscription-table",
+    "quarantine", "pipeline",
 )  # fmt: skip
 
 

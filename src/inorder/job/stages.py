@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,6 +155,15 @@ def _extents(options: Mapping[str, str]) -> dict[str, Extent]:
         return chosen(log.extents(), settings)
 
 
+def identity_of(out: Path) -> str:
+    """The name of this job for others, as long as it goes on from its checkpoint."""
+    file = out / "identity.json"
+    if not file.exists():
+        out.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(msgspec.json.encode(f"job-{uuid.uuid4().hex}"))
+    return msgspec.json.decode(file.read_bytes(), type=str)
+
+
 def last_offsets(out: Path) -> dict[str, int]:
     """How far the stream has come, as its checkpoint says; nothing if it has done nothing."""
     folder = out / "checkpoint"
@@ -261,6 +271,7 @@ class Stream:
         sink = self._sink
         target = Path(sink.path).absolute() if sink.path else None
         own = sink.format == "inorder"
+        identity = identity_of(self._out) if own else ""
         lanes = self._run.lanes
 
         def save(frame: DataFrame, batch: int) -> None:
@@ -275,9 +286,10 @@ class Stream:
                 deliveries = good.select(*_DELIVERY)
                 deliveries.write.mode("overwrite").parquet(str(folder / "deliveries" / name))
                 if own:
-                    # Receipts under the batch's own name: what is repeated is not written again.
+                    # A batch that is repeated finds its receipts, and is not written again.
                     again = _as_events(good, lanes).write.format(sink.format).mode("append")
-                    again.options(**sink.options).option("sink", f"job/{name}").save()
+                    again = again.options(**{"sink": identity, **sink.options})
+                    again.option("batch", batch).save()
                 elif target is not None:
                     copy = good.drop("quarantine").write.format(sink.format).mode("overwrite")
                     copy.options(**sink.options).save(str(target / name))

@@ -238,4 +238,6 @@ def _stream(df: DataFrame, plan: Plan, arrival: list[str], lanes: int) -> DataFr
     schema.add("position", LongType()).add("in_order", BooleanType())
     if not plan.strict:
         schema.add("quarantine", StringType())
-    return through_lanes(df, lane, Orderly(plan, tuple(arrival)), schema)
+    if "subscriber" not in df.columns:
+        lanes = 1
+    return through_lanes(df, lane, lanes, Orderly(plan, tuple(arrival)), schema)

@@ -5,6 +5,10 @@ as one. So rows are packed before (`packing`), and a lane is a key with few valu
 straight back to Spark, as columns of Arrow inside of pandas, which cost nothing to turn back. Only
 rows with nested columns, which Spark would take apart one by one there, leave as blobs too and are
 taken apart behind (`unpacking`). A lane's state is read and written once a micro-batch.
+
+Rule: which lane has whose state depends on how many lanes there are, so a checkpoint keeps the
+      number it began with. Every micro-batch asks every lane, if only with an empty blob: whoever
+      comes back with another number hears it before anything is committed.
 """
 
 from __future__ import annotations
@@ -16,9 +20,11 @@ import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 from msgspec import Struct
+from pyspark import TaskContext
 from pyspark.sql import types
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from inorder.errors import Misuse
 from inorder.limits import ORDER_ROWS_PER_BLOB
 from inorder.pipeline.lane_keys import lane_key
 from inorder.pipeline.order_lane import Plan
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
 LANE = "_lane"
 PACKED = "lane int, rows binary"
 BLOBS = "rows binary"
-STATE = "state binary"
+STATE = "lanes int, state binary"
 # Columns that go back to Spark as they are.
 FLAT = (
     types.StringType, types.BooleanType, types.IntegralType, types.DoubleType, types.FloatType,
@@ -39,32 +45,51 @@ FLAT = (
 )  # fmt: skip
 
 
-def through_lanes(df: DataFrame, lane: Column, lanes: Any, schema: types.StructType) -> DataFrame:
-    """The rows of a stream, each through the lane of its number; `schema` is what leaves."""
-    packed = df.withColumn(LANE, lane).mapInArrow(packing, PACKED).groupBy("lane")
+def through_lanes(
+    df: DataFrame, lane: Column, count: int, lanes: Any, schema: types.StructType
+) -> DataFrame:
+    """The rows of a stream, each through the lane of its number, of so many; `schema` is what
+    leaves."""
+    packed = df.withColumn(LANE, lane).mapInArrow(packing(count), PACKED).groupBy("lane")
     if all(isinstance(field.dataType, FLAT) for field in schema):
-        processor = LaneProcessor(lanes, flat=True)
+        processor = LaneProcessor(lanes, count, flat=True)
         return packed.transformWithStateInPandas(processor, schema, "Append", "None")
-    processor = LaneProcessor(lanes, flat=False)
+    processor = LaneProcessor(lanes, count, flat=False)
     blobs = packed.transformWithStateInPandas(processor, BLOBS, "Append", "None")
     return blobs.mapInArrow(unpacking, schema)
 
 
-def packing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows with the number of their lane, as blobs of one lane each."""
-    for batch in batches:
-        lanes = batch.column(LANE).to_numpy(zero_copy_only=False)
-        rows = batch.drop_columns([LANE])
-        order = np.argsort(lanes, kind="stable")
-        cuts = np.flatnonzero(np.diff(lanes[order])) + 1
-        whole = len(cuts) == 0
-        blobs = [
-            (int(lanes[places[0]]), blob(rows if whole else rows.take(pa.array(places))))
-            for places in np.split(order, cuts)
-            if len(places)
-        ]
-        keys = pa.array([lane_key(lane) for lane, _ in blobs], pa.int32())
-        yield pa.record_batch([keys, pa.array([b for _, b in blobs])], names=["lane", "rows"])
+def packing(count: int) -> Any:
+    """Rows with the number of their lane, as blobs of one lane each; one task greets all lanes."""
+
+    def packed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        if task is None or task.partitionId() == 0:
+            yield _keyed([(lane, b"") for lane in range(count)])
+        for batch in batches:
+            yield _keyed(_blobs(batch))
+
+    return packed
+
+
+def _blobs(batch: pa.RecordBatch) -> list[tuple[int, bytes]]:
+    lanes = batch.column(LANE).to_numpy(zero_copy_only=False)
+    rows = batch.drop_columns([LANE])
+    order = np.argsort(lanes, kind="stable")
+    cuts = np.flatnonzero(np.diff(lanes[order])) + 1
+    whole = len(cuts) == 0
+    return [
+        (int(lanes[places[0]]), blob(rows if whole else rows.take(pa.array(places))))
+        for places in np.split(order, cuts)
+        if len(places)
+    ]
+
+
+def _keyed(blobs: list[tuple[int, bytes]]) -> pa.RecordBatch:
+    keys = pa.array([lane_key(lane) for lane, _ in blobs], pa.int32())
+    return pa.record_batch(
+        [keys, pa.array([data for _, data in blobs], pa.binary())], names=["lane", "rows"]
+    )
 
 
 def unpacking(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -90,8 +115,9 @@ class Orderly(Struct, frozen=True):
 class LaneProcessor(StatefulProcessor):
     """Feeds a lane with the blobs of a micro-batch."""
 
-    def __init__(self, lanes: Any, flat: bool) -> None:
+    def __init__(self, lanes: Any, count: int, flat: bool) -> None:
         self._lanes = lanes
+        self._count = count
         self._pieces = _as_they_are if flat else _as_blobs
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -100,15 +126,25 @@ class LaneProcessor(StatefulProcessor):
     def handleInputRows(
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any
     ) -> Iterator[pd.DataFrame]:
-        blobs = [each for some in rows for each in some["rows"]]
-        packed = self._state.get()
         lanes = self._lanes
-        lane = lanes.new() if packed is None else lanes.old(bytes(packed[0]))
+        found = self._state.get()
+        if found is not None and found[0] != self._count:
+            told = f"the checkpoint was begun with {found[0]} lanes, not with {self._count}"
+            raise Misuse(f"{told}: go on with as many, or begin a new one")
+        lane = lanes.new() if found is None else lanes.old(bytes(found[1]))
+        blobs = [each for some in rows for each in some["rows"] if len(each)]
+        if blobs:
+            yield from self._fed(lane, blobs)
+        if blobs or found is None:
+            self._state.update((self._count, lane.pack()))
+
+    def _fed(self, lane: Any, blobs: list[bytes]) -> Iterator[pd.DataFrame]:
+        """What leaves the lane in this micro-batch."""
+        lanes = self._lanes
         table = pa.concat_tables([unblob(each) for each in blobs]).combine_chunks()
         for out in (lane.feed(table, arrival_order(table, lanes.arrival)), lane.settle()):
             if out is not None:
                 yield from self._pieces(out)
-        self._state.update((lane.pack(),))
 
     def close(self) -> None:
         pass

@@ -97,4 +97,4 @@ def _stream(df: DataFrame, guarantee: str, keys: list[str], added: tuple[str, ..
     schema = StructType([field for field in df.schema.fields if field.name not in added])
     for name in added:
         schema.add(name, _parse_datatype_string(TYPES[name]))
-    return through_lanes(df, F.lit(0), Sequencing(guarantee, tuple(keys), added), schema)
+    return through_lanes(df, F.lit(0), 1, Sequencing(guarantee, tuple(keys), added), schema)

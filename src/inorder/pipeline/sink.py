@@ -7,6 +7,7 @@
 | guarantee | under which the column `stamp` is to be read; none, without stamps               |
 | publisher | who publishes rows without columns `publisher` and `seq`; sink and task are added   |
 | sink      | the name under which batches are counted; a query has one, a batch job a new one |
+| batch     | the number of this batch of the sink: for writers in `foreachBatch`               |
 
 Columns `publisher` and `seq`, `published_at`, `stamp` and `attributes` (a JSON object) are used if
 they are there. Without `attributes`, all other columns are the attributes.
@@ -52,7 +53,7 @@ from inorder.pipeline.source_options import place_of
 from inorder.store.file import File
 from inorder.store.rows import Append, Turn
 
-NAMES = ("url", "topic", "guarantee", "publisher", "sink")
+NAMES = ("url", "topic", "guarantee", "publisher", "sink", "batch")
 # Spark's own, which it hands on to every sink.
 _SPARKS = ("checkpointlocation", "path", "queryname", "outputmode")
 
@@ -62,6 +63,8 @@ _NO_STAMP = "{}"
 
 # Rows of one task in one batch stay below this, so that numbers of later batches are larger.
 _ROWS_PER_BATCH = 2**32
+# So that all numbers fit into 63 bits.
+_BATCHES_MAX = 2**31
 
 _attributes = msgspec.json.Decoder(dict[str, Scalar]).decode
 _packed = msgspec.msgpack.Encoder(order="deterministic").encode
@@ -76,6 +79,7 @@ class Plan(Struct, frozen=True):
     guarantee: str
     publisher: str
     sink: str
+    batch: int
     roles: tuple[str, ...]
     others: tuple[str, ...]
 
@@ -104,7 +108,7 @@ def plan(options: Mapping[str, str], schema: StructType, overwrite: bool) -> Pla
     _check_columns(kinds, others, given)
     found = Plan(
         place, given.get("topic", ""), given.get("guarantee", "none"), given.get("publisher", ""),
-        given.get("sink", ""), roles, others,
+        given.get("sink", ""), _batch(given), roles, others,
     )  # fmt: skip
     _check_guarantee(found, given)
     file = File(place)
@@ -114,6 +118,15 @@ def plan(options: Mapping[str, str], schema: StructType, overwrite: bool) -> Pla
     finally:
         file.close()
     return found
+
+
+def _batch(given: dict[str, str]) -> int:
+    said = given.get("batch", "0")
+    if not (said.isascii() and said.isdigit() and int(said) < _BATCHES_MAX):
+        raise Misuse(f"option batch is a number from 0 on, not {said!r}")
+    if "batch" in given and not given.get("sink"):
+        raise Misuse("option batch counts the batches of a sink: name it, option sink")
+    return int(said)
 
 
 def _check_columns(kinds: dict[str, str], others: tuple[str, ...], given: dict[str, str]) -> None:
@@ -166,7 +179,11 @@ class BatchWriter(DataSourceArrowWriter):
         from inorder.pipeline.source import plainly
 
         with plainly():
-            return append(self._plan, self._sink, 0, _task().partitionId(), iterator)
+            plan = self._plan
+            return append(plan, self._sink, plan.batch, _task().partitionId(), iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        _forget(self._plan.place, [self._sink], self._plan.batch)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -187,17 +204,21 @@ class StreamWriter(DataSourceStreamArrowWriter):
             return append(self._plan, sink, int(batch), task.partitionId(), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """The rows are in already; receipts of long ago can go."""
         sinks = sorted({each.sink for each in messages if isinstance(each, Written)})
-        old = batchId - SINK_BATCHES_KEPT
-        if old < 0 or not sinks:
-            return
-        file = File(self._plan.place, busy_s=SINK_WAIT_S_MAX)
-        try:
-            for sink in sinks:
-                file.forget(_key(sink, old, ""))
-        finally:
-            file.close()
+        _forget(self._plan.place, sinks, batchId)
+
+
+def _forget(place: str, sinks: list[str], batch: int) -> None:
+    """The rows are in already; receipts of long ago can go."""
+    old = batch - SINK_BATCHES_KEPT
+    if old < 0 or not sinks:
+        return
+    file = File(place, busy_s=SINK_WAIT_S_MAX)
+    try:
+        for sink in sinks:
+            file.forget(_key(sink, old, ""))
+    finally:
+        file.close()
 
 
 def _task() -> TaskContext:

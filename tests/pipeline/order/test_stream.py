@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.tws_tester import TwsTester
 
@@ -41,7 +42,7 @@ class Query:
         self._restart()
 
     def _restart(self) -> None:
-        self._tester = TwsTester(LaneProcessor(Orderly(self._plan, ARRIVAL), self._flat))
+        self._tester = TwsTester(LaneProcessor(Orderly(self._plan, ARRIVAL), 2, self._flat))
         if self._state is not None:
             self._tester.updateValueState("lane", 0, self._state)
 
@@ -55,7 +56,7 @@ class Query:
         return [each for data in out.get("rows", ()) for each in delivered(unblob(data))]
 
     def left(self) -> list[Delivery]:
-        return delivered(Rows.unpack(self._plan, self._state[0]).finish())
+        return delivered(Rows.unpack(self._plan, self._state[1]).finish())
 
 
 @settings(max_examples=30)
@@ -93,7 +94,9 @@ def test_packing_and_back_keeps_rows_with_their_lane():
     rows = simulated("hold", 1).table
     lanes = pa.array([n % 3 for n in range(rows.num_rows)], pa.int32())
     batches = rows.append_column("_lane", lanes).combine_chunks().to_batches()
-    packed = list(packing(iter(batches)))
+    greeting, *packed = packing(3)(iter(batches))
+    assert greeting.column(0).to_pylist() == [lane_key(n) for n in range(3)]
+    assert greeting.column(1).to_pylist() == [b""] * 3
     assert [batch.column(0).to_pylist() for batch in packed] == [[lane_key(n) for n in range(3)]]
     only = [batch.select(["rows"]) for batch in packed]
     back = pa.Table.from_batches(unpacking(iter(only)))
@@ -118,11 +121,15 @@ def write(folder: Path, batches: list[list[dict[str, Any]]]) -> None:
         pq.write_table(table_of(rows), folder / f"{number:03d}.parquet")
 
 
-def run_query(spark: SparkSession, folder: Path, schema: Any, plan: Plan, files: int) -> None:
+def run_query(
+    spark: SparkSession, folder: Path, schema: Any, plan: Plan, files: int, lanes: int = 2
+) -> None:
     """As many micro-batches as there are files that no earlier query has read."""
     stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     stream = stream.parquet(str(folder / "in"))
-    out = order(stream, plan.guarantee, lanes=2, start=plan.start, quarantine=True, **plan.options)
+    out = order(
+        stream, plan.guarantee, lanes=lanes, start=plan.start, quarantine=True, **plan.options
+    )
     query = (
         out.writeStream.format("parquet")
         .option("path", str(folder / "out"))
@@ -132,6 +139,23 @@ def run_query(spark: SparkSession, folder: Path, schema: Any, plan: Plan, files:
     )
     query.awaitTermination()
     assert len([each for each in query.recentProgress if each["numInputRows"]]) == files
+
+
+def test_a_checkpoint_goes_on_with_as_many_lanes_as_it_began_with(spark, tmp_path):
+    run = simulated("hold", 6, duration=1.0)
+    rows = run.rows
+    schema = spark.createDataFrame(run.table).schema
+    write(tmp_path / "in", [rows[:40]])
+    run_query(spark, tmp_path, schema, run.plan, 1, lanes=2)
+    write(tmp_path / "in", [rows[:40], rows[40:]])
+    for other in (1, 3):
+        with pytest.raises(StreamingQueryException, match=f"begun with 2 lanes, not with {other}"):
+            run_query(spark, tmp_path, schema, run.plan, 1, lanes=other)
+    run_query(spark, tmp_path, schema, run.plan, 1, lanes=2)
+    found = delivered(spark.read.parquet(str(tmp_path / "out")).toArrow())
+    held = [each for each in looped(run.plan, rows) if each not in found]
+    assert sorted(found + held) == looped(run.plan, rows)
+    assert len(held) < 5
 
 
 @pytest.mark.parametrize("way", ["hold"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sqlite3
+from contextlib import closing
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from inorder.errors import InorderError, Misuse, Refused
+from inorder.limits import SINK_BATCHES_KEPT
 from inorder.pipeline import sink
 from inorder.store.file import File
 from tests.pipeline.source import logs
@@ -65,6 +67,30 @@ def test_a_task_that_is_tried_again_appends_nothing(tmp_path):
     sink.append(plan, "other", 4, 0, iter([rows(5)]))
     found = events(tmp_path / "a.db")
     assert len(found) == len(set(found)) == 30
+
+
+def test_a_batch_with_a_number_is_written_once_and_its_receipts_go_after_a_while(spark, tmp_path):
+    path = tmp_path / "a.db"
+    late = SINK_BATCHES_KEPT
+    frame = spark.createDataFrame([("orders", n) for n in range(4)], "topic string, n bigint")
+    for batch in (0, 0, 1, late, late, late + 1):
+        writer = frame.coalesce(1).write.format("inorder").mode("append")
+        writer.option("url", f"sqlite:///{path}").option("sink", "s").option("batch", batch).save()
+    found = events(path)
+    assert len(found) == len(set(found)) == 16
+    with closing(sqlite3.connect(path)) as db:
+        keys = {key.partition("=")[0] for (key,) in db.execute("SELECT key FROM receipts")}
+    assert keys == {f"spark/s/{late}/0", f"spark/s/{late + 1}/0"}
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({"batch": "1"}, "name it, option sink"), ({"batch": "-1", "sink": "s"}, "from 0 on"),
+     ({"batch": "x", "sink": "s"}, "from 0 on"), ({"batch": str(2**31), "sink": "s"}, "from 0")],
+)  # fmt: skip
+def test_a_batch_that_is_no_number_is_refused(tmp_path, options, told):
+    with pytest.raises(Misuse, match=told):
+        planned(tmp_path / "a.db", **options)
 
 
 def test_without_receipts_the_test_above_would_fail(tmp_path, monkeypatch):
