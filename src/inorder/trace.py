@@ -25,12 +25,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, get_type_hints
+from typing import Any, Literal, Self, get_args, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
-from inorder.errors import BadTrace, MissingPart
+from inorder.errors import BadTrace, MissingPart, Misuse, UnknownName
 from inorder.limits import TRACE_ROWS_PER_PART
 
 Format = Literal["parquet", "jsonl"]
@@ -131,6 +131,8 @@ class TraceWriter:
         rows_per_part: int = TRACE_ROWS_PER_PART,
     ) -> None:
         self._folder = Path(folder)
+        if format not in get_args(Format):
+            raise UnknownName("format of a trace", format, list(get_args(Format)))
         if format == "parquet":
             _pyarrow()
         self._format = format
@@ -178,7 +180,10 @@ class TraceWriter:
 
     def _prepare(self) -> None:
         """Clear an older trace out of the folder; refuse to touch anything else's files."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Misuse(f"{self._folder}: cannot be a folder: {error.strerror}") from None
         ours = {SUMMARY_FILE, *TABLES, *(f"{name}.jsonl" for name in TABLES)}
         if (self._folder / SUMMARY_FILE).exists():
             for name in sorted(ours):

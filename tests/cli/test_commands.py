@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from inorder.cli import main
+from inorder.live.blocking import connect_sync
 from inorder.trace import read_summary, read_table
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -141,9 +142,36 @@ def test_publish_and_subscribe_over_a_file(inorder, tmp_path, monkeypatch):
     assert len(out.splitlines()) == 1
 
 
+def test_publish_sends_what_a_pipe_has_and_tells_it_when_a_later_line_is_none(tmp_path):
+    """Who feeds it slowly is not kept waiting for a thousand lines, nor for the end."""
+    command = Path(sys.executable).with_name("inorder")
+    url = f"sqlite:///{tmp_path}/slow.db"
+    pipe = subprocess.Popen(
+        [command, "publish", url, "t"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert pipe.stdin is not None
+    with connect_sync(url) as bus, bus.subscribe("t") as events:
+        for n in range(3):
+            pipe.stdin.write(b'{"n": %d}\n' % n)
+            pipe.stdin.flush()
+            assert events.next(20).value == {"n": n}
+        pipe.stdin.write(b'{"n": 3}\n\xff\xfe\n')
+        out, err = pipe.communicate(timeout=20)
+        assert events.next(20).value == {"n": 3}
+    assert (pipe.returncode, out) == (2, b"4 accepted\n")
+    assert err.startswith(b"inorder: value 5 is not a JSON object")
+    assert err.count(b"\n") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (["subscribe", "sqlite:///a.db", "t", "--trace", "file"], "cannot be a folder"),
+        (["subscribe", "sqlite:///a.db", "t", "--idle", "-1"], "idle is a number of seconds"),
+        (["subscribe", "sqlite:///a.db", "t", "--idle", "nan"], "idle is a number of seconds"),
+        (["simulate", "file"], "file: is not TOML"),
+        (["simulate", "fine.toml", "--out", "file"], "cannot be a folder"),
         (["publish", "nats://x", "t", "{}"], "leads to no broker"),
         (["publish", "sqlite:///a.db", "t", "[1]"], "value 1 is not a JSON object"),
         (["publish", "sqlite:///no/a.db", "t", "{}"], "there is no folder"),
@@ -155,6 +183,8 @@ def test_publish_and_subscribe_over_a_file(inorder, tmp_path, monkeypatch):
 )
 def test_misuse_of_the_bus_is_one_sentence(words, told, inorder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("= neither a table nor a folder\n")
+    (tmp_path / "fine.toml").write_text("topics = 2\nduration = 1.0\n")
     code, _, err = inorder(*words)
     assert code == 2
     assert told in err

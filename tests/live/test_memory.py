@@ -6,7 +6,10 @@ import asyncio
 import threading
 from pathlib import Path
 
+import pytest
+
 import inorder
+from inorder.errors import Misuse, UnknownName
 from inorder.live.brokers import memory
 from tests.live.contract import BrokerContract, BusContract
 from tests.live.contract_ends import EndsContract
@@ -101,3 +104,40 @@ def test_a_bus_whose_loop_ended_without_closing_it_is_replaced():
 
     run(goes_on)
     memory._hubs.pop("left", None)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: inorder.connect(5), "leads to no broker"),
+        (lambda: inorder.connect("memory://x", name=5), "cannot be a name"),
+        (lambda: inorder.connect("memory://x", deadline="x"), "deadline is a number of seconds"),
+        (lambda: inorder.connect("memory://x", deadline=float("nan")), "deadline is a number"),
+        (lambda: inorder.connect("memory://x", deadline=0), "a deadline of 0 s"),
+    ],
+)
+def test_what_connect_cannot_take_is_one_sentence(call, told):
+    with pytest.raises(Misuse, match=told):
+        call()
+
+
+def test_what_a_bus_cannot_take_is_one_sentence(tmp_path):
+    async def job() -> None:
+        async with inorder.connect(f"memory://{tmp_path.name}") as bus:
+            for topic in (5, None, b"t"):
+                with pytest.raises(Misuse, match="a topic is text"):
+                    await bus.publish(topic, {})
+                with pytest.raises(Misuse, match="a topic is text"):
+                    bus.subscribe(topic)
+            with pytest.raises(Misuse, match="deadline is a number of seconds"):
+                await bus.publish("t", {}, deadline="x")
+            for idle in (-1, "x", float("inf"), True):
+                with pytest.raises(Misuse, match="idle is a number of seconds"):
+                    bus.subscribe("t", idle=idle)
+            with pytest.raises(Misuse, match="order holds the options"):
+                await bus.subscribe("t", order=5)
+        with pytest.raises(UnknownName, match="format of a trace"):
+            async with inorder.connect("memory://x", trace=tmp_path, trace_format="xml"):
+                pass
+
+    run(job)

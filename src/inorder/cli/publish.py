@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
 
-# Values read from standard input before they are published together.
+# Lines of standard input that are published together, if so many are there.
 AT_ONCE = 1000
 
 
@@ -23,50 +23,86 @@ def publish(
     deadline: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 10.0,
     json: Annotated[bool, typer.Option("--json", help="Print every receipt as JSON.")] = False,
 ) -> None:
-    """Publish events; done when all of them are on disk.
+    """Publish events; done when all of them are on disk. From a pipe, events go as they come.
 
-    Exit code 0: all accepted. 1: some were refused, or their fate is unknown.
+    Exit code 0: all accepted. 1: some were refused, or their fate is unknown. 2: a line is no
+    event; those before it were published, and how many is said.
 
     Example: inorder publish sqlite:///events.db orders '{"id": 17, "amount": 120.0}'
     """
-    import sys
-
     from inorder.live.blocking import connect_sync
 
     outcomes = {"accepted": 0, "refused": 0, "unknown": 0}
     reason = ""
-    lines = iter(values) if values else (line for line in sys.stdin if line.strip())
-    with connect_sync(url, guarantee, name=name, deadline=deadline) as bus:
-        for some in _batches(lines):
-            for receipt in bus.publish_many(topic, some):
-                outcomes[receipt.outcome] += 1
-                reason = receipt.reason or reason
-                if json:
-                    _print(receipt)
-    if not json:
-        told = [f"{count:,} {outcome}" for outcome, count in outcomes.items() if count]
-        typer.echo(", ".join(told) or "nothing to publish")
+    some: Iterable[Sequence[str | bytes]] = [values] if values else _at_hand()
+    try:
+        with connect_sync(url, guarantee, name=name, deadline=deadline) as bus:
+            for batch in _events(some):
+                for receipt in bus.publish_many(topic, batch):
+                    outcomes[receipt.outcome] += 1
+                    reason = receipt.reason or reason
+                    if json:
+                        _print(receipt)
+    finally:
+        told = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items() if count)
+        if told and not json:
+            typer.echo(told)
+    if not told and not json:
+        typer.echo("nothing to publish")
     if reason:
         typer.echo(f"inorder: {reason}", err=True)
     raise typer.Exit(0 if outcomes["refused"] == outcomes["unknown"] == 0 else 1)
 
 
-def _batches(lines: Iterator[str]) -> Iterator[list[dict[str, Any]]]:
+def _at_hand() -> Iterator[Sequence[str | bytes]]:
+    """The lines of standard input, as many together as are there: who waits for more keeps nobody
+    waiting."""
+    import sys
+    from queue import Empty, Queue
+    from threading import Thread
+
+    lines: Queue[str | bytes | None] = Queue(4 * AT_ONCE)
+
+    def read() -> None:
+        for line in getattr(sys.stdin, "buffer", sys.stdin):
+            lines.put(line)
+        lines.put(None)
+
+    Thread(target=read, daemon=True).start()
+    line = lines.get()
+    while line is not None:
+        some = [line]
+        try:
+            while (line := lines.get_nowait()) is not None and len(some) < AT_ONCE:
+                some.append(line)
+        except Empty:
+            yield some
+            line = lines.get()
+        else:
+            yield some
+
+
+def _events(batches: Iterable[Sequence[str | bytes]]) -> Iterator[list[dict[str, Any]]]:
+    """The events of these lines; what comes before a line that is none is there first."""
     import msgspec
 
     from inorder.errors import Misuse
 
-    some: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            some.append(msgspec.json.decode(line, type=dict[str, Any]))
-        except msgspec.DecodeError as error:
-            raise Misuse(f"value {number} is not a JSON object: {error}") from None
-        if len(some) == AT_ONCE:
+    number = 0
+    for lines in batches:
+        some: list[dict[str, Any]] = []
+        for line in lines:
+            if not line.strip():
+                continue
+            number += 1
+            try:
+                some.append(msgspec.json.decode(line, type=dict[str, Any]))
+            except (msgspec.DecodeError, UnicodeError) as error:
+                if some:
+                    yield some
+                raise Misuse(f"value {number} is not a JSON object: {error}") from None
+        if some:
             yield some
-            some = []
-    if some:
-        yield some
 
 
 def _print(value: Any) -> None:

@@ -22,7 +22,7 @@ def subscribe(
     replay: Annotated[
         str | None, typer.Option(help="Start in the past: all, or an offset.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Stop after so many events.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Stop after so many events.")] = None,
     idle: Annotated[float | None, typer.Option(help="Stop after so many quiet seconds.")] = None,
     name: Annotated[str | None, typer.Option(help="The subscriber's name.")] = None,
     trace: Annotated[Path | None, typer.Option(help="Write a trace to this folder.")] = None,

@@ -127,6 +127,8 @@ class PipelineJob:
 
     def run(self, spark: Callable[[], SparkSession], progress: Progress) -> list[Variant]:
         """Publish and listen if the job says so, then match, order, write, audit, report."""
+        if self.out.exists() and not self.out.is_dir():
+            raise BadScenario("run.out", f"{self.out} is no folder")
         with ThreadPoolExecutor(1) as beside:
             load = self._start_load(beside, progress)
             if load is None:

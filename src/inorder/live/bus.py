@@ -83,8 +83,9 @@ class Bus:
     ) -> None:
         if name is not None:
             _check_name(name)
-        if not 0 < deadline < 1e6:
-            raise Misuse(f"a deadline of {deadline:g} s")
+        _check_seconds("deadline", deadline)
+        if not deadline:
+            raise Misuse("a deadline of 0 s")
         self.name = name or f"bus-{uuid.uuid4().hex[:12]}"
         self.deadline = deadline
         self.closing = False
@@ -106,6 +107,8 @@ class Bus:
         self._letting_go: asyncio.Task[None] | None = None
 
     def _options_of(self, ordered: Guarantee, order: Mapping[str, Any]) -> Any:
+        if not isinstance(order, Mapping):
+            raise Misuse(f"order holds the options of a guarantee, by name, not {order!r}")
         return ordered.log.options(convert(dict(order), ordered.options, "order"))
 
     # Coming and going.
@@ -316,6 +319,8 @@ class Bus:
             _check_topic(topic)
         if (size := sum(len(topic.encode()) for topic in topics)) > SUBSCRIBED_BYTES_MAX:
             raise TooLarge("names of topics, in bytes,", size, SUBSCRIBED_BYTES_MAX)
+        if idle is not None:
+            _check_seconds("idle", idle)
         bound = {**(parameters or {}), **values}
         if where is None and bound:
             raise Misuse(f"parameters without a where: {', '.join(sorted(bound))}")
@@ -442,8 +447,7 @@ class Bus:
     def _patience(self, deadline: float | None) -> float:
         if deadline is None:
             return self.deadline
-        if not 0 <= deadline < 1e6:
-            raise Misuse(f"a deadline of {deadline:g} s")
+        _check_seconds("deadline", deadline)
         return deadline
 
     def _check_open(self) -> None:
@@ -453,12 +457,19 @@ class Bus:
             raise Misuse("the bus is not open: use `async with inorder.connect(...) as bus`")
 
 
+def _check_seconds(what: str, seconds: float) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e6:
+        raise Misuse(f"{what} is a number of seconds from 0 on, not {seconds!r}")
+
+
 def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name) or name in service_names():
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in service_names():
         raise Misuse(f"{name!r} cannot be a name: up to 64 of A-Z a-z 0-9 _ . -")
 
 
 def _check_topic(topic: str) -> None:
+    if not isinstance(topic, str):
+        raise Misuse(f"a topic is text, not {topic!r}")
     try:
         topic.encode()
     except UnicodeEncodeError as error:

@@ -132,7 +132,7 @@ def _refuse_mixed(
 def _lacking(spark: SparkSession, files: Files, missing: set[str], wanted: dict[str, str]) -> str:
     name = min(missing & {"subscriber", "position", "event"})
     first = json.loads(spark.read.text(files.places).where("trim(value) != ''").first()[0])  # type: ignore[index]
-    has = ", ".join(list(first)[:_NAMES_SHOWN])
+    has = ", ".join([each for each in first if each != _CORRUPT][:_NAMES_SHOWN])
     meant = "" if wanted[name] == name else f" (asked for as {name!r})"
     return f"has no column {wanted[name]!r}{meant}; its columns are {has}"
 

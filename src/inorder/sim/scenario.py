@@ -223,10 +223,10 @@ def load(path: str | Path, order: dict[str, Any] | None = None) -> Scenario:
         text = Path(path).read_bytes()
     except OSError as error:
         raise BadScenario(str(path), f"cannot be read: {error.strerror}") from None
-    return parse(text, order)
+    return parse(text, order, str(path))
 
 
-def parse(text: str | bytes, order: dict[str, Any] | None = None) -> Scenario:
+def parse(text: str | bytes, order: dict[str, Any] | None = None, name: str = "file") -> Scenario:
     """Validate the text of a scenario.
 
     >>> parse('topics = 2').topic_names
@@ -239,7 +239,7 @@ def parse(text: str | bytes, order: dict[str, Any] | None = None) -> Scenario:
     try:
         table = msgspec.toml.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadScenario("file", f"is not TOML: {error}") from None
+        raise BadScenario(name, f"is not TOML: {error}") from None
     if order and isinstance(table.get("order", {}), dict):
         table["order"] = _replaced(table.get("order", {}), order)
     return from_table(table)

@@ -17,7 +17,7 @@ SCHEMES: dict[str, Callable[[str, float], Broker]] = {
 
 def broker_at(url: str, wait_s: float) -> Broker:
     """The broker a URL names; no answer of it takes longer than about `wait_s`."""
-    scheme, colon, rest = url.partition("://")
+    scheme, colon, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
     if not colon or scheme not in SCHEMES:
         known = " or ".join(f"{name}://" for name in SCHEMES)
         raise Misuse(f"{url!r} leads to no broker: a URL begins with {known}")
