@@ -28,7 +28,8 @@ def subscribe(
     trace: Annotated[Path | None, typer.Option(help="Write a trace to this folder.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print every event as JSON.")] = False,
 ) -> None:
-    """Print events as they are delivered, one a line; LATE marks those out of order.
+    """Print events as they are delivered, one a line; LATE marks those out of order. A file that
+    does not exist is made: others may publish there later.
 
     Example: inorder subscribe sqlite:///events.db orders payments --replay all --idle 1
     """
@@ -58,6 +59,9 @@ def subscribe(
                 if count == limit:
                     return
 
+    file = Path(url.partition("?")[0].removeprefix("sqlite:///"))
+    if url.startswith("sqlite:///") and not file.exists():
+        typer.echo(f"inorder: there is no {file} yet: it will be made, and is empty", err=True)
     asyncio.run(listen())
 
 

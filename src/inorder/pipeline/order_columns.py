@@ -25,7 +25,7 @@ class Columns:
     """Rows of one feed; `columns` are Arrow arrays by name, those of NAMES that exist."""
 
     def __init__(self, columns: dict[str, Any], subscriber: str = "") -> None:
-        self._columns = columns
+        self._columns = columns = {name: _small(each) for name, each in columns.items()}
         self._subscriber = subscriber
         self.count = len(columns["topic"])
         matched = columns.get("matched")
@@ -186,3 +186,8 @@ class Columns:
         column = self._columns.get("offset")
         offset = None if column is None else column[row].as_py()
         return offset if offset is not None and 0 <= offset < STAMP_NUMBER_MAX else None
+
+
+def _small(column: Any) -> Any:
+    """Texts as usual, though Spark was told to hand them over as large ones."""
+    return column.cast(pa.string()) if pa.types.is_large_string(column.type) else column

@@ -50,6 +50,9 @@ def through_lanes(
 ) -> DataFrame:
     """The rows of a stream, each through the lane of its number, of so many; `schema` is what
     leaves."""
+    if dotted := [name for name in df.columns if "." in name]:
+        raise Misuse(f"column {dotted[0]!r} has a dot in its name: on a stream Spark would look "
+                     "for a field of a column there; rename it")  # fmt: skip
     packed = df.withColumn(LANE, lane).mapInArrow(packing(count), PACKED).groupBy("lane")
     if all(isinstance(field.dataType, FLAT) for field in schema):
         processor = LaneProcessor(lanes, count, flat=True)

@@ -18,6 +18,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.tws_tester import TwsTester
 
+from inorder.errors import Misuse
 from inorder.limits import ORDER_LANES_MAX
 from inorder.pipeline.lane_keys import lane_key
 from inorder.pipeline.order_lane import Plan
@@ -102,6 +103,25 @@ def test_packing_and_back_keeps_rows_with_their_lane():
     back = pa.Table.from_batches(unpacking(iter(only)))
     by_arrival = [("arrival", "ascending")]
     assert back.sort_by(by_arrival).equals(rows.sort_by(by_arrival))
+
+
+def test_a_column_with_a_dot_in_its_name_is_refused_on_a_stream(spark, tmp_path):
+    table = simulated("hold", 1).table
+    pq.write_table(table, tmp_path / "a.parquet")
+    stream = spark.readStream.schema(spark.createDataFrame(table).schema).parquet(str(tmp_path))
+    with pytest.raises(Misuse, match=r"'a.b' has a dot in its name"):
+        order(stream.withColumn("a.b", F.lit(1)))
+
+
+def test_large_texts_are_texts():
+    run = simulated("hold", 1)
+    kinds = [
+        pa.field(each.name, pa.large_string() if pa.types.is_string(each.type) else each.type)
+        for each in run.table.schema
+    ]
+    lane = Rows(run.plan)
+    out = [lane.feed(run.table.cast(pa.schema(kinds))), lane.finish()]
+    assert sorted(each for some in out for each in delivered(some)) == run.deliveries
 
 
 # Real queries.
