@@ -105,15 +105,14 @@ class Troupe:
     """A publisher, an owner of the managers and a subscriber, each a process."""
 
     def __init__(self, url: str, guarantee: str) -> None:
-        # The first to come owns the managers.
-        self._processes = [
-            subprocess.Popen(
+        # The first to come owns the managers, so the others wait for it.
+        self._processes = []
+        for role in self._roles():
+            process = subprocess.Popen(
                 [sys.executable, "-m", "benches.bus", role, url, guarantee],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
-            )
-            for role in self._roles()
-        ]  # fmt: skip
-        for process in self._processes:
+            )  # fmt: skip
+            self._processes.append(process)
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
         _, self._subscriber, self._publisher = self._processes
