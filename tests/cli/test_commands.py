@@ -140,6 +140,8 @@ def test_publish_and_subscribe_over_a_file(inorder, tmp_path, monkeypatch):
     assert [line.split()[1] for line in out.splitlines()] == ["orders", "payments"]
     _, out, _ = inorder(*listen, "--limit", "1")
     assert len(out.splitlines()) == 1
+    _, out, err = inorder("subscribe", "sqlite:///typo.db", "orders", "--idle", "0.1")
+    assert (out, err) == ("", "inorder: there was no typo.db: it is new, and empty\n")
 
 
 def test_publish_sends_what_a_pipe_has_and_tells_it_when_a_later_line_is_none(tmp_path):

@@ -43,6 +43,9 @@ def subscribe(
     options: dict[str, Any] = order_of(order)
     start: str | int | None = int(replay) if replay and replay.isdigit() else replay
 
+    file = Path(url.partition("?")[0].removeprefix("sqlite:///"))
+    is_new = url.startswith("sqlite:///") and not file.exists()
+
     async def listen() -> None:
         count = 0
         async with (
@@ -51,6 +54,8 @@ def subscribe(
                 *topics, where=where, parameters=values, replay=start, name=name, idle=idle
             ) as events,
         ):
+            if is_new:
+                typer.echo(f"inorder: there was no {file}: it is new, and empty", err=True)
             if limit == 0:
                 return
             async for event in events:
@@ -59,9 +64,6 @@ def subscribe(
                 if count == limit:
                     return
 
-    file = Path(url.partition("?")[0].removeprefix("sqlite:///"))
-    if url.startswith("sqlite:///") and not file.exists():
-        typer.echo(f"inorder: there is no {file} yet: it will be made, and is empty", err=True)
     asyncio.run(listen())
 
 
