@@ -127,8 +127,7 @@ def first_offsets(options: Mapping[str, str], out: Path) -> dict[str, int]:
     if file.exists():
         return msgspec.json.decode(file.read_bytes(), type=dict[str, int])
     first = resolved(read_options(options).starting, _extents(options), EARLIEST)
-    out.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(msgspec.json.encode(first))
+    _keep(file, first)
     return first
 
 
@@ -155,12 +154,19 @@ def _extents(options: Mapping[str, str]) -> dict[str, Extent]:
         return chosen(log.extents(), settings)
 
 
+def _keep(file: Path, value: Any) -> None:
+    """Whole or not at all: a job that is killed here begins again, and reads no half of it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    aside = file.with_name(f".{file.name}.aside")
+    aside.write_bytes(msgspec.json.encode(value))
+    os.replace(aside, file)
+
+
 def identity_of(out: Path) -> str:
     """The name of this job for others, as long as it goes on from its checkpoint."""
     file = out / "identity.json"
     if not file.exists():
-        out.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(msgspec.json.encode(f"job-{uuid.uuid4().hex}"))
+        _keep(file, f"job-{uuid.uuid4().hex}")
     return msgspec.json.decode(file.read_bytes(), type=str)
 
 
