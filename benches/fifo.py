@@ -17,11 +17,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benches.measure import Contest
-from inorder.event import Event
-from inorder.fifo.header import Header, pack
-from inorder.fifo.options import Options
-from inorder.fifo.record import RecordWriter
-from inorder.fifo.summary import content_summary, elements, topic_summary
+from inorder.core.event import Event
+from inorder.protocols.fifo.header import Header, pack
+from inorder.protocols.fifo.options import Options
+from inorder.protocols.fifo.record import RecordWriter
+from inorder.protocols.fifo.summary import content_summary, elements, topic_summary
 from inorder.sim.lane import Arrival, arrivals, listen
 from inorder.sim.path import Path, stream
 

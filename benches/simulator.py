@@ -16,7 +16,7 @@ from typing import Any
 import simpy
 
 from benches.measure import Contest
-from inorder.effect import Effect, Send
+from inorder.core.effect import Effect, Send
 from inorder.sim.agenda import Agenda
 from inorder.sim.laws import Constant
 from inorder.sim.models import Packet

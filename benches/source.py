@@ -20,13 +20,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from inorder import wire
-from inorder.event import Event
-from inorder.guarantee import guarantee
+from inorder.brokers.rows import Append, Turn
+from inorder.brokers.sqlite.file import File
+from inorder.core import wire
+from inorder.core.event import Event
+from inorder.guarantee.registry import guarantee
 from inorder.pipeline.source import DefaultSource
-from inorder.store.file import File
-from inorder.store.rows import Append, Turn
-from inorder.total.messages import Events
+from inorder.protocols.total.messages import Events
 
 TOPICS = ("orders", "payments")
 PER_MESSAGE = 64

@@ -19,11 +19,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benches.measure import Contest
-from inorder import wire
-from inorder.effect import Diffuse, Join, Send
-from inorder.event import Event
-from inorder.guarantee import guarantee
-from inorder.total.messages import Create, Events
+from inorder.core import wire
+from inorder.core.effect import Diffuse, Join, Send
+from inorder.core.event import Event
+from inorder.guarantee.registry import guarantee
+from inorder.protocols.total.messages import Create, Events
 
 TOTAL = guarantee("total")
 BATCHES = (1, 10, 100, 1000)

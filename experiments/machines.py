@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from inorder.check.trace import DeliveryRow, EventRow, MessageRow
 from inorder.sim.scenario import Scenario, from_table
 from inorder.sim.simulate import Outcome, simulate
 from inorder.sim.workload import Operation, Publication, Story
-from inorder.trace import DeliveryRow, EventRow, MessageRow
 
 # Nothing is lost in these runs, so nothing is acknowledged, sent again or asked for again: the
 # report's measurements know none of that.

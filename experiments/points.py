@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[1]
 
 # What runs of the real machines depend on.
 MACHINES = (
-    "src/inorder/total/*.py", "src/inorder/sim/*.py", "src/inorder/none.py",
-    "src/inorder/member.py", "experiments/*.py",
+    "src/inorder/protocols/total/*.py", "src/inorder/sim/*.py", "src/inorder/guarantee/none.py",
+    "src/inorder/core/member.py", "experiments/*.py",
 )  # fmt: skip
 
 Settings = dict[str, Any]

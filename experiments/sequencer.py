@@ -16,11 +16,11 @@ from typing import Any, Self
 import msgspec
 from msgspec import Struct
 
-from inorder.effect import Answer, Deliver, Effect, Send
-from inorder.event import Event, Scalar, event_id
-from inorder.guarantee import GUARANTEES, Guarantee
-from inorder.machine import Machine
-from inorder.wire import encode
+from inorder.core.effect import Answer, Deliver, Effect, Send
+from inorder.core.event import Event, Scalar, event_id
+from inorder.core.machine import Machine
+from inorder.core.wire import encode
+from inorder.guarantee.registry import GUARANTEES, Guarantee
 
 COORDINATOR = "sequencer"
 

@@ -22,13 +22,13 @@ from collections.abc import Callable, Sequence
 from time import process_time
 from typing import Any
 
-from inorder import wire
 from inorder.content.broker import Broker
 from inorder.content.engine import Form, forms_of
 from inorder.content.index import Index
 from inorder.content.messages import Attach, Flt, Message, Pub, Set, Sub, Unsub
 from inorder.content.poset import Poset
 from inorder.content.predicate import Predicate
+from inorder.core import wire
 
 # Seconds: a covering test of two subscriptions, a subscription tried on an event.
 COMPARISON_S = 1.4e-6

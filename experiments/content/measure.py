@@ -25,7 +25,7 @@ from inorder.content.client import Handed, Mode
 from inorder.content.messages import Installed
 from inorder.content.predicate import Predicate
 from inorder.content.smoothing import Smoothing
-from inorder.effect import Note
+from inorder.core.effect import Note
 
 SID = 1
 

@@ -18,7 +18,7 @@ from inorder.content.broker import Broker
 from inorder.content.client import Client, Handed, Mode
 from inorder.content.poset import Poset
 from inorder.content.smoothing import Smoothing
-from inorder.effect import Answer, CancelTimer, Note, Send, SetTimer
+from inorder.core.effect import Answer, CancelTimer, Note, Send, SetTimer
 from inorder.sim.agenda import Agenda
 from inorder.sim.graphs import Graph
 

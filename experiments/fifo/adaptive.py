@@ -20,9 +20,9 @@ from experiments.fifo.chart import Frame, Layer, bars, dots, line, page
 from experiments.fifo.network import SOURCES, START_S, Network, generator, poisson
 from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings
-from inorder.fifo.estimator import ESTIMATORS
-from inorder.fifo.laplace2 import Laplace2
-from inorder.fifo.options import Options
+from inorder.protocols.fifo.estimator import ESTIMATORS
+from inorder.protocols.fifo.laplace2 import Laplace2
+from inorder.protocols.fifo.options import Options
 from inorder.sim.lane import arrivals, listen
 
 BROKERS: dict[str, Any] = {

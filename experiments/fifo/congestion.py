@@ -26,7 +26,7 @@ from experiments.fifo.chart import Frame, bars, dots, page
 from experiments.fifo.network import SOURCES, Floats, Network, generator, poisson
 from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings
-from inorder.fifo.spread import compare_spread
+from inorder.protocols.fifo.spread import compare_spread
 
 BROKERS: dict[str, Any] = {
     "count": 8, "shape": "long", "diameter": 3,

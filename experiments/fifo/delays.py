@@ -16,8 +16,8 @@ from experiments.fifo.chart import Frame, bars, line, page
 from experiments.fifo.network import SOURCES, Floats, Network, generator, poisson
 from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings
-from inorder.fifo.fit import cdf, fit_hypoexponential, fit_shifted_gamma
-from inorder.fifo.fitness import Score, compare_laws
+from inorder.protocols.fifo.fit import cdf, fit_hypoexponential, fit_shifted_gamma
+from inorder.protocols.fifo.fitness import Score, compare_laws
 from inorder.sim.path import Path, stream
 
 MEAN_S = 0.005

@@ -1,9 +1,9 @@
 """Figure 1c: differences of delays against the paper's sum of two Laplacians.
 
 The scale is estimated from the differences as in the paper (moments). Three things are compared
-with it: the samples, the exact law where there is one (inorder.fifo.hops), and the paper's words:
-a sharp spike at zero that the curve misses, shorter tails than the curve's, and a good fit for up
-to 8 hops. Pairs do not overlap, so the samples are independent.
+with it: the samples, the exact law where there is one (inorder.protocols.fifo.hops), and the
+paper's words: a sharp spike at zero that the curve misses, shorter tails than the curve's, and a
+good fit for up to 8 hops. Pairs do not overlap, so the samples are independent.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from experiments.fifo.chart import Frame, bars, line, page
 from experiments.fifo.network import SOURCES, Floats
 from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings
-from inorder.fifo.hops import tail_distinct, tail_equal
-from inorder.fifo.laplace import cdf, density, quantile, scale_by_moments
+from inorder.protocols.fifo.hops import tail_distinct, tail_equal
+from inorder.protocols.fifo.laplace import cdf, density, quantile, scale_by_moments
 from inorder.sim.path import Path, stream
 
 MEAN_S = 0.01

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from experiments.machines import story
 from experiments.points import MACHINES
+from inorder.check.trace import DeliveryRow, EventRow
 from inorder.sim.brokers import Brokers
 from inorder.sim.path import Stream
 from inorder.sim.scenario import Scenario, from_table
 from inorder.sim.simulate import build, simulate
 from inorder.sim.workload import Publication
-from inorder.trace import DeliveryRow, EventRow
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -33,7 +33,7 @@ START_S = 2.0
 SETTLE_S = 60.0
 OTHER = "other"
 # What recorded pairs and receivers depend on.
-SOURCES = (*MACHINES, "src/inorder/fifo/*.py", "experiments/fifo/network.py")
+SOURCES = (*MACHINES, "src/inorder/protocols/fifo/*.py", "experiments/fifo/network.py")
 
 
 class Sent(Struct, frozen=True):

@@ -26,8 +26,8 @@ import numpy as np
 from msgspec import Struct
 
 from experiments.fifo.network import Pair
-from inorder.fifo.laplace import cdf
-from inorder.fifo.options import Options
+from inorder.protocols.fifo.laplace import cdf
+from inorder.protocols.fifo.options import Options
 from inorder.sim.lane import Arrival, arrivals, listen
 
 # The records that pairs are prepared with; a basic receiver does not look at them.

@@ -12,7 +12,7 @@ import json
 from typing import Any
 
 from inorder.check import History
-from inorder.trace import DeliveryRow, EventRow, SubscriptionRow
+from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow
 
 
 def publish(

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from inorder.check import History
-from inorder.trace import DeliveryRow, EventRow, SubscriptionRow
+from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow
 
 WHERES = [None, None, "x < :a", "NOT x = :a AND y LIKE 'b%'", "x IS NULL OR flag"]
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from inorder.check import History, Verdict, judge
-from inorder.trace import DeliveryRow, EventRow, SubscriptionRow
+from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow
 
 
 class Planted(msgspec.Struct):

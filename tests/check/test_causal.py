@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from inorder.check import BROKE, History, Verdict, judge
-from inorder.trace import DeliveryRow, EventRow
+from inorder.check.trace import DeliveryRow, EventRow
 
 from .build import build, deliver, publish
 

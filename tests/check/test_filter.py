@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from inorder.check import BROKE, History, Verdict, judge
-from inorder.errors import BadTrace
+from inorder.core.errors import BadTrace
 
 from .build import build, change, deliver, publish, subscribe
 

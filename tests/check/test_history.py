@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from inorder.check import PROMISES, History, judge
-from inorder.errors import BadTrace, UnknownName
-from inorder.trace import DeliveryRow, EventRow, SubscriptionRow, TraceWriter
+from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow, TraceWriter
+from inorder.core.errors import BadTrace, UnknownName
 
 from .build import build, deliver, publish, subscribe
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from inorder.check.like import like
 from inorder.check.predicate import matches
-from inorder.errors import Misuse, TooLarge
-from inorder.limits import PREDICATE_BYTES_MAX, PREDICATE_DEPTH_MAX
+from inorder.core.errors import Misuse, TooLarge
+from inorder.core.limits import PREDICATE_BYTES_MAX, PREDICATE_DEPTH_MAX
 
 TRUE, FALSE, UNKNOWN = "x = 1", "x = 2", "absent = 1"
 TRUTH = {TRUE: True, FALSE: False, UNKNOWN: None}

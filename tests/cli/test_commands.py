@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from inorder.bus.blocking import connect_sync
+from inorder.check.trace import read_summary, read_table
 from inorder.cli import main
-from inorder.live.blocking import connect_sync
-from inorder.trace import read_summary, read_table
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from inorder.check import History, judge
-from inorder.job import SimulatedJob
+from inorder.cli.job import SimulatedJob
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

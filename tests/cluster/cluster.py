@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from inorder.errors import Misuse
+from inorder.core.errors import Misuse
 
 WORKERS = 2
 # Seconds a JVM may take to start on a busy machine, and a command to end.

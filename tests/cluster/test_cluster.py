@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from inorder.errors import Misuse
+from inorder.check.trace import read_table
+from inorder.cli.sweep.plan import Sweep
+from inorder.cli.sweep.point import row_of
+from inorder.core.errors import Misuse
 from inorder.pipeline import session as session_
 from inorder.pipeline.fit_pair import fit_pair
 from inorder.sim.scenario import parse
 from inorder.sim.simulate import simulate_to_folder
-from inorder.sweep import Sweep
-from inorder.sweep.point import row_of
-from inorder.trace import read_table
 from tests.cluster import cluster as cluster_
 from tests.cluster.cluster import Cluster
 

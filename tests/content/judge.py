@@ -18,8 +18,8 @@ from typing import Any
 from inorder.content.bind import boxes_of
 from inorder.content.messages import Adv, Flt, Hello, Installed, Pub
 from inorder.content.predicate import Predicate
-from inorder.effect import Send
-from inorder.pack import pack
+from inorder.core.effect import Send
+from inorder.core.pack import pack
 from tests.content.network import Network
 
 TOPICS = ["t", "u"]

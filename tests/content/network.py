@@ -15,12 +15,12 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from inorder import wire
 from inorder.content.broker import Broker
 from inorder.content.client import Client, Handed
 from inorder.content.messages import Message, Pub
 from inorder.content.predicate import Predicate
-from inorder.effect import Answer, CancelTimer, Note, Send, SetTimer
+from inorder.core import wire
+from inorder.core.effect import Answer, CancelTimer, Note, Send, SetTimer
 
 _decoder = wire.Decoder(Message)
 

@@ -15,7 +15,7 @@ from inorder.content.policies import POLICIES, policy
 from inorder.content.predicate import Predicate
 from inorder.content.skeleton import Skeleton
 from inorder.content.summary import Summary
-from inorder.errors import Misuse, UnknownName
+from inorder.core.errors import Misuse, UnknownName
 from tests.content.test_summaries import FIRM, WINDOW, Neighbour, draw_bound
 
 

@@ -18,8 +18,8 @@ from inorder.content.predicate import Predicate
 from inorder.content.slot import ABSENT, ANY, EXISTS, NOTHING, Slot
 from inorder.content.syntax import show
 from inorder.content.value import kind_of
-from inorder.errors import PredicateError
-from inorder.wire import Decoder, encode
+from inorder.core.errors import PredicateError
+from inorder.core.wire import Decoder, encode
 from tests.content.strategies import (
     NAMES,
     SCHEMA,

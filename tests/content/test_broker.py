@@ -22,8 +22,8 @@ from inorder.content.messages import (
 )
 from inorder.content.predicate import Predicate
 from inorder.content.smoothing import Smoothing
-from inorder.effect import Send
-from inorder.errors import BadMessage, Misuse, UnknownName
+from inorder.core.effect import Send
+from inorder.core.errors import BadMessage, Misuse, UnknownName
 from tests.content.network import Network
 
 FORMS = forms_of(Predicate.parse("price < :x"), {"x": 10})

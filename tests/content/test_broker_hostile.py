@@ -23,7 +23,7 @@ from inorder.content.messages import (
 from inorder.content.predicate import Predicate
 from inorder.content.skeleton import Condition, Skeleton
 from inorder.content.summary import Delta
-from inorder.errors import BadMessage
+from inorder.core.errors import BadMessage
 
 FORMS = forms_of(Predicate.parse("price < :x"), {"x": 10})
 FORM = FORMS[0]

@@ -7,8 +7,8 @@ import pytest
 from inorder.content.client import Client, Handed
 from inorder.content.messages import Adv, Attach, Err, Installed, Pub, Replace, Set, Sub, Unsub
 from inorder.content.predicate import Predicate
-from inorder.effect import Answer, CancelTimer, Persist, Send, SetTimer
-from inorder.errors import BadMessage, Misuse, PredicateError
+from inorder.core.effect import Answer, CancelTimer, Persist, Send, SetTimer
+from inorder.core.errors import BadMessage, Misuse, PredicateError
 
 BELOW = Predicate.parse("price < :x")
 PAIR = Predicate.parse("price = :x AND size = :y")

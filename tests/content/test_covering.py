@@ -16,8 +16,8 @@ from inorder.content.covering import Boxes, Level, covers
 from inorder.content.predicate import Predicate
 from inorder.content.slot import Slot
 from inorder.content.syntax import show
-from inorder.errors import PredicateError
-from inorder.limits import CONTENT_COVER_BOXES_MAX
+from inorder.core.errors import PredicateError
+from inorder.core.limits import CONTENT_COVER_BOXES_MAX
 from tests.content.strategies import (
     draw_event,
     draw_tree,

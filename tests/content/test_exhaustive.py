@@ -11,9 +11,9 @@ from typing import Any, Self
 
 import pytest
 
-from inorder import wire
 from inorder.content.client import Handed
-from inorder.effect import Send
+from inorder.core import wire
+from inorder.core.effect import Send
 from inorder.sim.exhaust import exhaust
 from tests.content.network import Network
 from tests.content.test_mutants import partial_update, withdraw_then_send

@@ -16,8 +16,8 @@ from inorder.content import foreign
 from inorder.content.logic import matches
 from inorder.content.predicate import Predicate
 from inorder.content.syntax import parse
-from inorder.errors import Misuse, PredicateError
-from inorder.limits import (
+from inorder.core.errors import Misuse, PredicateError
+from inorder.core.limits import (
     CONTENT_NESTING_MAX,
     CONTENT_SET_MEMBERS_MAX,
     CONTENT_TEXT_BYTES_MAX,

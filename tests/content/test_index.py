@@ -15,7 +15,7 @@ from inorder.content.index import Index, block, columns, ends, grid, ladder
 from inorder.content.predicate import Predicate
 from inorder.content.show import show
 from inorder.content.skeleton import Condition, Skeleton
-from inorder.errors import Misuse
+from inorder.core.errors import Misuse
 from tests.content import populations, strategies
 
 HARD = [2**53, 2**53 + 1, 2**53 + 2, -(2**53) - 1, 2**63, 10**400, -(10**400)]

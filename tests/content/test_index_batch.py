@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from inorder.content.engine import forms_of
 from inorder.content.index import Index, batch, layout, table
 from inorder.content.predicate import Predicate
-from inorder.errors import Misuse
+from inorder.core.errors import Misuse
 from tests.content import populations, strategies
 from tests.content.test_index import HARD, drawn
 

@@ -18,7 +18,7 @@ from inorder.content.like import like, pattern_of
 from inorder.content.logic import verdict
 from inorder.content.syntax import parse, show
 from inorder.content.value import kind_of, plain
-from inorder.errors import PredicateError
+from inorder.core.errors import PredicateError
 from tests.content.strategies import draw_event, draw_tree, draw_values, edges_of, randoms
 
 NAN = math.nan

@@ -16,7 +16,7 @@ from inorder.content.links import Filter
 from inorder.content.messages import Flt
 from inorder.content.summary import Delta, Everything
 from inorder.content.topic import Topic
-from inorder.errors import BadMessage
+from inorder.core.errors import BadMessage
 from tests.content.judge import KINDS, _some, judged_tree
 
 # Trees without summaries, with and without batches: the judge sees most there.

@@ -16,7 +16,7 @@ from inorder.content.order import Node, Order
 from inorder.content.poset import Poset
 from inorder.content.predicate import Predicate
 from inorder.content.syntax import show
-from inorder.errors import Misuse, PredicateError
+from inorder.core.errors import Misuse, PredicateError
 from tests.content.strategies import draw_event, draw_tree, draw_values, edges_of_boxes, used
 
 WINDOW = Predicate.parse("x BETWEEN :low AND :high")

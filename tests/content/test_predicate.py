@@ -17,9 +17,9 @@ from inorder.content.normal import normal
 from inorder.content.predicate import Predicate
 from inorder.content.skeleton import Condition, Skeleton, problem
 from inorder.content.syntax import And, Not, Or, parse, show
-from inorder.errors import Misuse, PredicateError
-from inorder.limits import CONTENT_SET_MEMBERS_MAX
-from inorder.wire import Decoder, encode
+from inorder.core.errors import Misuse, PredicateError
+from inorder.core.limits import CONTENT_SET_MEMBERS_MAX
+from inorder.core.wire import Decoder, encode
 from tests.content.strategies import (
     SCHEMA,
     draw_event,

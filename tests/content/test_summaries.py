@@ -24,8 +24,8 @@ from inorder.content.predicate import Predicate
 from inorder.content.same import alike
 from inorder.content.skeleton import Condition, Skeleton, problem
 from inorder.content.summary import Delta, Everything, Summary
-from inorder.errors import PredicateError
-from inorder.limits import CONTENT_SUMMARY_PIECES_MAX, CONTENT_SUMMARY_SWEPT_MAX
+from inorder.core.errors import PredicateError
+from inorder.core.limits import CONTENT_SUMMARY_PIECES_MAX, CONTENT_SUMMARY_SWEPT_MAX
 from tests.content.strategies import NUMBERS, TEXTS, draw_event, draw_values, edges_of_boxes, used
 from tests.content.test_poset import draw_predicate
 

@@ -29,7 +29,7 @@ from inorder.content.syntax import (
     show,
     spark_sql,
 )
-from inorder.errors import Misuse, PredicateError
+from inorder.core.errors import Misuse, PredicateError
 from tests.content.strategies import SCHEMA, trees, typed_trees
 
 A = Compare("a", "=", Constant(1))

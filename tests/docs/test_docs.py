@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from inorder.cli import app
-from inorder.job import job_of
+from inorder.cli.job import job_of
 from inorder.sim.scenario import parse
 
 ROOT = Path(__file__).parents[2]

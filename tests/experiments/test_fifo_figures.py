@@ -18,7 +18,7 @@ from experiments.figure import Figure, Row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inorder.fifo.laplace import quantile
+from inorder.protocols.fifo.laplace import quantile
 
 LINE = {"count": 4, "shape": "line", "link": {"law": "constant", "mean": 0.02}}
 STILL = {**LINE, "processing": {"law": "constant", "mean": 0.01}}
@@ -29,7 +29,7 @@ def test_every_figure_says_what_it_depends_on() -> None:
     wanted = "1a broker 1b 1c 2a 2b 2c lane 3a 3b 3-uneven 3-congested 4"
     assert numbers == wanted.split()
     for figure in FIGURES:
-        assert any("src/inorder/fifo" in pattern for pattern in figure.code)
+        assert any("src/inorder/protocols/fifo" in pattern for pattern in figure.code)
         assert len(figure.points(False)) >= len(figure.points(True)) > 0
 
 

@@ -6,7 +6,7 @@ import json
 import random
 from pathlib import Path
 
-from inorder.trace import DeliveryRow, EventRow, SubscriptionRow, TraceWriter
+from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow, TraceWriter
 
 TOPICS = ["orders", "payments", "stock"]
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from inorder.errors import BadTrace, InorderError, Misuse, UnknownName
+from inorder.check.trace import DeliveryRow, TraceWriter
+from inorder.core.errors import BadTrace, InorderError, Misuse, UnknownName
 from inorder.pipeline.audit import audit
 from inorder.pipeline.boundary import translate
-from inorder.trace import DeliveryRow, TraceWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

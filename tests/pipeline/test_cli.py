@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from inorder.check.verdict import Verdict
 from inorder.cli.audit import audit as command
 from inorder.cli.audit import in_words, pairs
-from inorder.errors import InorderError, Misuse
+from inorder.core.errors import InorderError, Misuse
 from inorder.pipeline import report as report_
 from inorder.pipeline import session as session_
 

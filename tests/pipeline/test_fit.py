@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from inorder.check.trace import DeliveryRow, TraceWriter
 from inorder.cli.fit import fit as command
-from inorder.errors import Misuse
-from inorder.fifo.delays import describe
-from inorder.fifo.fit import Fit
+from inorder.core.errors import Misuse
 from inorder.pipeline import fit_stage as fit_module
 from inorder.pipeline.fit_pair import DIAL, exceeded, fit_pair
 from inorder.pipeline.fit_stage import fit
-from inorder.trace import DeliveryRow, TraceWriter
+from inorder.protocols.fifo.delays import describe
+from inorder.protocols.fifo.fit import Fit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

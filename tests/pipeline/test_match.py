@@ -16,7 +16,7 @@ from hypothesis import given, settings
 
 from inorder.content.predicate import Predicate
 from inorder.content.show import show
-from inorder.errors import BadTrace, Misuse, PredicateError
+from inorder.core.errors import BadTrace, Misuse, PredicateError
 from inorder.pipeline import match_index, match_state, match_worker
 from inorder.pipeline.match_events import attributes_of
 from inorder.pipeline.match_stage import match
@@ -25,9 +25,9 @@ from inorder.pipeline.match_worker import Kept
 from inorder.sim.memory import Memory
 from inorder.sim.scenario import from_table
 from inorder.sim.simulate import simulate
-from tests.compose.test_filtering import ORDERS, PREDICATES
 from tests.content import populations, strategies
 from tests.content.test_index import HARD
+from tests.guarantee.test_filtering import ORDERS, PREDICATES
 
 TOPICS = ["t", "ü", "whole"]
 

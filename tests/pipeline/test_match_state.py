@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inorder.errors import Misuse, PredicateError, TooLarge, UnknownName
+from inorder.core.errors import Misuse, PredicateError, TooLarge, UnknownName
 from inorder.pipeline import match_events, match_state
 from inorder.pipeline.match_events import attributes_of, column_of
 from inorder.pipeline.match_state import Holdings, rows_of

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from inorder.errors import BadTrace, Misuse, PredicateError
+from inorder.core.errors import BadTrace, Misuse, PredicateError
 from inorder.pipeline import match_worker, subscriptions
 from inorder.pipeline.match_stage import match
 from inorder.pipeline.match_worker import Stored

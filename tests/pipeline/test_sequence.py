@@ -17,18 +17,18 @@ from msgspec.structs import replace
 
 from inorder.check import judge
 from inorder.check.history import History
-from inorder.effect import Diffuse
-from inorder.errors import Misuse
-from inorder.event import Event
-from inorder.guarantee import guarantee
+from inorder.check.trace import DeliveryRow
+from inorder.core.effect import Diffuse
+from inorder.core.errors import Misuse
+from inorder.core.event import Event
+from inorder.guarantee.registry import guarantee
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows
 from inorder.pipeline.order_stage import order
 from inorder.pipeline.sequence_rows import Stamper
 from inorder.pipeline.sequence_stage import sequence
-from inorder.total import Directory, Options, Stage, on_log
-from inorder.total.messages import Create
-from inorder.trace import DeliveryRow
+from inorder.protocols.total import Directory, Options, Stage, on_log
+from inorder.protocols.total.messages import Create
 
 TOPICS = ["orders", "payments", "stock", 'odd "one", é']
 

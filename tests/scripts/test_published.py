@@ -1,8 +1,9 @@
 """The scripts have teeth: with a published rule put back, their schedule breaks the order.
 
-Each line names a script, the rule (tests/total/published.py), and what then happens in which of the
-script's `delivered` blocks: `total` two subscribers disagree, `circle` all orders together go
-round, `unique` an event comes twice, `missing` somebody does not get what the script says.
+Each line names a script, the rule (tests/protocols/total/published.py), and what then happens in
+which of the script's `delivered` blocks: `total` two subscribers disagree, `circle` all orders
+together go round, `unique` an event comes twice, `missing` somebody does not get what the script
+says.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from inorder.sim.script import parse, play
-from tests.total import published
+from tests.protocols.total import published
 
 TOTAL = Path(__file__).parent / "total"
 

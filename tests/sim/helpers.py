@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from inorder.effect import Effect
+from inorder.core.effect import Effect
 from inorder.sim.memory import Memory
 from inorder.sim.models import Ideal
 from inorder.sim.scenario import parse

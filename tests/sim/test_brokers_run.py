@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from inorder.check import judge
-from inorder.errors import BadScenario
+from inorder.core.errors import BadScenario
 from inorder.sim.brokers import Brokers
 from inorder.sim.scenario import parse
 from inorder.sim.simulate import build

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from inorder.check import judge
-from inorder.errors import BadScenario
-from inorder.guarantee import guarantee
+from inorder.core.errors import BadScenario
+from inorder.guarantee.registry import guarantee
 from inorder.sim.memory import Memory
 from inorder.sim.scenario import Scenario, from_table, parse
 from inorder.sim.simulate import simulate
-from tests.compose.test_filtering import ORDERS, PREDICATES
+from tests.guarantee.test_filtering import ORDERS, PREDICATES
 
 
 def draw(seed: int, order: dict[str, Any], **brokers: Any) -> Scenario:

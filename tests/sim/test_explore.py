@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inorder import none
+from inorder.guarantee import none
 from inorder.sim import explore as explorer
 from inorder.sim.exhaust import exhaust
 from inorder.sim.pool import Op, Pool, program

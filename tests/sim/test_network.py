@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from inorder.effect import Send
+from inorder.core.effect import Send
 from inorder.sim import faults
 from inorder.sim.laws import Exponential
 from inorder.sim.memory import Memory

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from inorder.errors import BadScenario
+from inorder.core.errors import BadScenario
 from inorder.sim.pastry import LEAVES_PER_SIDE, RING, Pastry, id_of, shared_digits
 from inorder.sim.scenario import parse
 from inorder.sim.scribe import Scribe

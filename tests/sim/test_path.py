@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from inorder.errors import Misuse, TooLarge
+from inorder.core.errors import Misuse, TooLarge
 from inorder.sim import path as path_module
 from inorder.sim.laws import Wave
 from inorder.sim.path import OTHER, STREAMS, WANTED, Path, stream

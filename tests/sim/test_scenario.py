@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inorder.errors import BadScenario
+from inorder.core.errors import BadScenario
 from inorder.sim.scenario import load, parse
 from inorder.sim.workload import node_names, tell
 

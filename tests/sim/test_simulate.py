@@ -171,7 +171,7 @@ def test_fifty_seeds_give_the_same_bytes_in_two_processes_with_other_hash_seeds(
 
 
 def test_a_run_that_dies_leaves_a_trace_that_says_it_is_not_complete(tmp_path, monkeypatch):
-    from inorder.trace import read_summary
+    from inorder.check.trace import read_summary
 
     def dies(self):
         raise RuntimeError("power cut")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inorder.effect import CancelTimer, Deliver, Note, Persist, Send, SetTimer
-from inorder.event import Event
+from inorder.core.effect import CancelTimer, Deliver, Note, Persist, Send, SetTimer
+from inorder.core.event import Event
 from inorder.sim import faults
 from tests.sim.helpers import puppets, tell
 

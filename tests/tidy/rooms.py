@@ -11,28 +11,31 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "inorder"
 
-VOCABULARY = [
-    "errors", "limits", "event", "effect", "machine", "wire", "settings", "pack", "member",
-]  # fmt: skip
-PROTOCOLS = ["none", "total", "causal", "fifo", "content"]
-JUDGES = ["trace", "check", "store"]
-REGISTRY = ["guarantee", "attach", "compose", "parameters"]
-DRIVERS = ["sim", "live", "pipeline"]
-TOP = ["job", "sweep", "cli", "studio"]
+PROTOCOLS = [f"protocols.{name}" for name in ("session", "total", "fifo", "causal", "cube")]
+DRIVERS = ["sim", "bus", "nodes", "pipeline"]
+
+# Rooms of machines: no clock, no chance, no input or output, no set walked.
+PURE = [*PROTOCOLS, "content", "logs", "guarantee"]
+
+# What drivers may import: everything below them, never each other.
+DRIVEN = ["core", "logs", "links", *PROTOCOLS, "content", "guarantee", "brokers", "check"]
 
 # What each room may import besides itself.
 MAY_IMPORT: dict[str, list[str]] = {
-    **dict.fromkeys(VOCABULARY, VOCABULARY),
-    **dict.fromkeys(PROTOCOLS, VOCABULARY),
-    **{room: [*VOCABULARY, *JUDGES] for room in JUDGES},
-    **{room: [*VOCABULARY, *PROTOCOLS, *REGISTRY] for room in REGISTRY},
-    **{room: [*VOCABULARY, *PROTOCOLS, *JUDGES, *REGISTRY] for room in DRIVERS},
-    **{
-        room: [*VOCABULARY, *PROTOCOLS, *JUDGES, *REGISTRY, *DRIVERS, *TOP, "__init__"]
-        for room in TOP
-    },
-    "__init__": [*VOCABULARY, *REGISTRY, "live"],
+    "core": [],
+    "logs": ["core"],
+    "links": ["core"],
+    "check": ["core"],
+    **{room: ["core", "protocols.session"] for room in PROTOCOLS},
+    "content": ["core"],
+    "guarantee": ["core", "logs", *PROTOCOLS, "content"],
+    "brokers": ["core", "logs"],
+    **dict.fromkeys(DRIVERS, DRIVEN),
 }
+EVERYTHING = [*MAY_IMPORT, "__init__"]
+MAY_IMPORT["cli"] = EVERYTHING
+MAY_IMPORT["protocols"] = []
+MAY_IMPORT["__init__"] = ["core", "content", "guarantee", "bus"]
 
 
 def files() -> list[Path]:
@@ -41,8 +44,13 @@ def files() -> list[Path]:
 
 def room_of(path: Path) -> str:
     """The room a file belongs to: its folder under inorder/, or its own name."""
-    relative = path.relative_to(SOURCE)
-    return relative.parts[0].removesuffix(".py")
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return _room([part for part in parts if part != "__init__"] or ["__init__"])
+
+
+def _room(parts: list[str]) -> str:
+    """Each protocol is a room of its own; elsewhere the first folder is the room."""
+    return ".".join(parts[: 2 if parts[0] == "protocols" else 1])
 
 
 def imported_rooms(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -53,15 +61,15 @@ def imported_rooms(tree: ast.AST) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
             names = [module]
-            if module == "inorder":
-                names = [f"inorder.{alias.name}" for alias in node.names]
+            if module in ("inorder", "inorder.protocols"):
+                names = [f"{module}.{alias.name}" for alias in node.names]
         else:
             continue
         for name in names:
             if name == "inorder":
                 yield node.lineno, "__init__"
             elif name.startswith("inorder."):
-                yield node.lineno, name.split(".")[1]
+                yield node.lineno, _room(name.split(".")[1:])
 
 
 def wrong_imports(room: str, tree: ast.AST) -> list[str]:

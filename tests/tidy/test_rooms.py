@@ -11,7 +11,7 @@ import pytest
 
 from tests.tidy import purity, rooms
 
-PROTOCOL_FILES = [path for path in rooms.files() if rooms.room_of(path) in rooms.PROTOCOLS]
+PURE_FILES = [path for path in rooms.files() if rooms.room_of(path) in rooms.PURE]
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,17 @@ def test_every_file_imports_only_what_its_room_may(path):
 
 def test_a_planted_wrong_import_is_seen():
     tree = ast.parse("def f():\n    from inorder.sim.world import World\n")
-    assert rooms.wrong_imports("total", tree) == ["line 2: total must not import sim"]
+    assert rooms.wrong_imports("protocols.total", tree) == [
+        "line 2: protocols.total must not import sim"
+    ]
+    sibling = ast.parse("from inorder.protocols.fifo import header\n")
+    assert rooms.wrong_imports("protocols.total", sibling) == [
+        "line 1: protocols.total must not import protocols.fifo"
+    ]
     assert rooms.wrong_imports("cli", tree) == []
 
 
-@pytest.mark.parametrize(
-    "path", PROTOCOL_FILES, ids=lambda path: str(path.relative_to(rooms.SOURCE))
-)
+@pytest.mark.parametrize("path", PURE_FILES, ids=lambda path: str(path.relative_to(rooms.SOURCE)))
 def test_protocol_rooms_use_no_clock_chance_or_io_and_walk_no_set(path):
     assert purity.impurities(ast.parse(path.read_text())) == []
 
@@ -88,7 +92,7 @@ def test_the_command_line_starts_without_spark():
 
 
 def test_every_bound_has_its_reason():
-    text = (rooms.SOURCE / "limits.py").read_text()
+    text = (rooms.SOURCE / "core" / "limits.py").read_text()
     blocks = re.split(r"\n\n", text.split("import annotations", 1)[1].strip())
     for block in blocks:
         assert block.lstrip().startswith("#"), f"a bound without a reason:\n{block}"

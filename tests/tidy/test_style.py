@@ -55,10 +55,10 @@ def test_no_module_is_dead():
     source = ROOT / "src" / "inorder"
     # Slow twins, scripts, the exhaustive search and the theory are there for tests and researchers.
     tools = {
-        "inorder.check.slow", "inorder.sim.script", "inorder.sim.exhaust", "inorder.fifo.bounds",
-        "inorder.fifo.delays",
+        "inorder.check.slow", "inorder.sim.script", "inorder.sim.exhaust",
+        "inorder.protocols.fifo.bounds", "inorder.protocols.fifo.delays",
     }  # fmt: skip
-    ways_in = {"inorder.cli", "inorder", "inorder.parameters", *tools}
+    ways_in = {"inorder.cli", "inorder", "inorder.bus.parameters", *tools}
     modules = {
         ".".join(("inorder", *path.relative_to(source).with_suffix("").parts)).removesuffix(
             ".__init__"

@@ -8,7 +8,7 @@ from inorder.check import acyclic, causal, fifo, integrity, reliable, total, uni
 from inorder.check import filter as filter_
 from inorder.check.history import History
 from inorder.check.verdict import Verdict
-from inorder.errors import UnknownName
+from inorder.core.errors import UnknownName
 
 __all__ = ["BROKE", "PROMISES", "History", "Verdict", "judge"]
 

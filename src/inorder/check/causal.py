@@ -24,8 +24,8 @@ from typing import Any
 
 from inorder.check.graph import components
 from inorder.check.history import History
+from inorder.check.trace import DeliveryRow, EventRow
 from inorder.check.verdict import Verdict, judged, not_judged
-from inorder.trace import DeliveryRow, EventRow
 
 BROKE_CAUSAL = (
     "broke Causal - no subscriber delivers in order a cause after an effect it already "

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from inorder.check.history import History
+from inorder.check.trace import DeliveryRow
 from inorder.check.verdict import Verdict, judged, not_judged
-from inorder.trace import DeliveryRow
 
 BROKE_FIFO = (
     "broke Fifo - a subscriber delivers in order no event of a publisher and topic after a later "

@@ -14,9 +14,9 @@ from __future__ import annotations
 from inorder.check.history import History
 from inorder.check.holding import State
 from inorder.check.predicate import matches
+from inorder.check.trace import DeliveryRow, EventRow
 from inorder.check.verdict import Verdict, judged, not_judged
-from inorder.errors import BadTrace, Misuse
-from inorder.trace import DeliveryRow, EventRow
+from inorder.core.errors import BadTrace, Misuse
 
 BROKE_FILTER = (
     "broke Filter - a filtered subscription delivers only events that match it at that moment"

@@ -19,8 +19,8 @@ from functools import cached_property
 from typing import Any
 
 from inorder.check.holding import OPS, Holding, holdings_of, json_object
-from inorder.errors import BadTrace
-from inorder.trace import DeliveryRow, EventRow, SubscriptionRow, read_summary, read_table
+from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow, read_summary, read_table
+from inorder.core.errors import BadTrace
 
 
 class History:

@@ -20,8 +20,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from inorder.errors import BadTrace
-from inorder.trace import DeliveryRow, SubscriptionRow
+from inorder.check.trace import DeliveryRow, SubscriptionRow
+from inorder.core.errors import BadTrace
 
 SUBSCRIBE = "subscribe"
 UNSUBSCRIBE = "unsubscribe"

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from inorder.check.history import History
 from inorder.check.holding import NOT_HELD
+from inorder.check.trace import DeliveryRow, EventRow
 from inorder.check.verdict import Verdict, judged, not_judged
-from inorder.trace import DeliveryRow, EventRow
 
 BROKE_INTEGRITY = (
     "broke Integrity - a subscriber delivers only published events, unaltered, on topics it holds"

@@ -22,7 +22,7 @@ from inorder.check.operand import (
     list_of,
     parts_of,
 )
-from inorder.errors import Misuse
+from inorder.core.errors import Misuse
 
 Truth = bool | None
 Test = Callable[[Values, Values], Truth]  # of parameters and attributes

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from inorder.errors import Misuse
+from inorder.core.errors import Misuse
 
 Values = Mapping[str, Any]
 Read = Callable[[Values, Values], Any]  # of parameters and attributes; None is absent

@@ -18,8 +18,8 @@ from typing import Any
 
 from inorder.check.logic import Test, test_of
 from inorder.check.operand import Values
-from inorder.errors import Misuse, TooLarge
-from inorder.limits import PREDICATE_BYTES_MAX, PREDICATE_DEPTH_MAX
+from inorder.core.errors import Misuse, TooLarge
+from inorder.core.limits import PREDICATE_BYTES_MAX, PREDICATE_DEPTH_MAX
 
 
 def matches(where: str, parameters: Values, attributes: Values) -> bool:

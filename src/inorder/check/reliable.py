@@ -16,8 +16,8 @@ from inorder.check import integrity
 from inorder.check.filter import matches_state
 from inorder.check.history import History
 from inorder.check.holding import Holding
+from inorder.check.trace import EventRow
 from inorder.check.verdict import Verdict, judged, not_judged
-from inorder.trace import EventRow
 
 BROKE_RELIABLE = "broke Reliable - every event owed to a subscriber is delivered to it"
 

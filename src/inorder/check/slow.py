@@ -12,7 +12,7 @@ from itertools import combinations
 
 from inorder.check.history import History
 from inorder.check.predicate import matches
-from inorder.trace import DeliveryRow, EventRow, SubscriptionRow
+from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow
 
 Filter = tuple[str | None, dict[str, object]]
 

@@ -8,8 +8,8 @@ subscriber, then the earliest.
 from __future__ import annotations
 
 from inorder.check.history import History
+from inorder.check.trace import DeliveryRow
 from inorder.check.verdict import Verdict, judged
-from inorder.trace import DeliveryRow
 
 BROKE_UNIQUE = "broke Unique - no subscriber delivers an event twice"
 

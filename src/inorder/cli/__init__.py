@@ -13,8 +13,8 @@ from inorder.cli.publish import publish
 from inorder.cli.run import run
 from inorder.cli.simulate import simulate
 from inorder.cli.subscribe import subscribe
-from inorder.cli.sweep import sweep
-from inorder.errors import InorderError
+from inorder.cli.sweep.command import sweep
+from inorder.core.errors import InorderError
 
 app = typer.Typer(
     help="Publish/subscribe whose subscribers agree on the order.",

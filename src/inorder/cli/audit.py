@@ -35,7 +35,7 @@ def audit(
 
     Example: inorder audit deliveries.csv --columns position=offset,event=message_id
     """
-    from inorder.errors import InorderError
+    from inorder.core.errors import InorderError
 
     try:
         result = _audit(path, columns, promises, report, master, conf)

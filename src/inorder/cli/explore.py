@@ -26,7 +26,7 @@ def explore(
     from time import perf_counter
 
     from inorder.cli.screen import console, order_of, progress_bar
-    from inorder.errors import Misuse
+    from inorder.core.errors import Misuse
     from inorder.sim import explore as explorer
     from inorder.sim.scenario import load
 

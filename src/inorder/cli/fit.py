@@ -44,7 +44,7 @@ def fit(
     Example: inorder fit out/trace --late 0.05
     """
     from inorder.cli.screen import progress_steps
-    from inorder.errors import Misuse
+    from inorder.core.errors import Misuse
 
     mapping = pairs(columns.split(","), "--columns", "ours=theirs")
     if out is not None and out.exists():

@@ -30,7 +30,7 @@ def publish(
 
     Example: inorder publish sqlite:///events.db orders '{"id": 17, "amount": 120.0}'
     """
-    from inorder.live.blocking import connect_sync
+    from inorder.bus.blocking import connect_sync
 
     outcomes = {"accepted": 0, "refused": 0, "unknown": 0}
     reason = ""
@@ -86,7 +86,7 @@ def _events(batches: Iterable[Sequence[str | bytes]]) -> Iterator[list[dict[str,
     """The events of these lines; what comes before a line that is none is there first."""
     import msgspec
 
-    from inorder.errors import Misuse
+    from inorder.core.errors import Misuse
 
     number = 0
     for lines in batches:

@@ -12,8 +12,8 @@ from inorder.cli.spark import Conf, Master, start
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from inorder.job import Job
-    from inorder.job.summary import Variant
+    from inorder.cli.job import Job
+    from inorder.cli.job.summary import Variant
 
 
 def run(
@@ -28,8 +28,8 @@ def run(
 
     Example: inorder run examples/market.toml --seed 11
     """
+    from inorder.cli.job import load_job
     from inorder.cli.screen import console, progress_steps
-    from inorder.job import load_job
 
     job = load_job(file, seed=seed, out=out)
     with progress_steps() as progress:

@@ -18,7 +18,7 @@ def console(stderr: bool = False) -> Console:
 
 def order_of(text: str) -> dict[str, object]:
     """`--order mode=tag,buffer=30` as a table."""
-    from inorder.settings import assignment
+    from inorder.core.settings import assignment
 
     return dict(assignment(word) for word in text.split(",") if word.strip())
 

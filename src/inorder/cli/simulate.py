@@ -25,7 +25,7 @@ def simulate(
     import msgspec
 
     from inorder.cli.screen import console, order_of, progress_bar
-    from inorder.errors import UnknownName
+    from inorder.core.errors import UnknownName
     from inorder.sim.scenario import load
     from inorder.sim.simulate import simulate_to_folder
 

@@ -36,7 +36,7 @@ def pairs(texts: list[str], option: str, shape: str) -> dict[str, str]:
     >>> pairs(["position=offset"], "--columns", "ours=theirs")
     {'position': 'offset'}
     """
-    from inorder.errors import Misuse
+    from inorder.core.errors import Misuse
 
     found: dict[str, str] = {}
     for text in texts:

@@ -35,9 +35,9 @@ def subscribe(
     """
     import asyncio
 
+    from inorder.bus.bus import connect
     from inorder.cli.screen import order_of
-    from inorder.live.bus import connect
-    from inorder.settings import assignment
+    from inorder.core.settings import assignment
 
     values = dict(assignment(word) for word in set_ or [])
     options: dict[str, Any] = order_of(order)

@@ -27,8 +27,8 @@ from inorder.content.tree import (
     Truth,
 )
 from inorder.content.value import Kind, fits, kind_of
-from inorder.errors import PredicateError
-from inorder.limits import CONTENT_SET_MEMBERS_MAX
+from inorder.core.errors import PredicateError
+from inorder.core.limits import CONTENT_SET_MEMBERS_MAX
 
 _OPERATORS = {**dict(zip(OPERATORS, OPERATORS, strict=True)), "==": "=", "!=": "<>"}
 SCHEMA_KINDS: dict[str, Kind] = {

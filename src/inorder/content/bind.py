@@ -12,8 +12,8 @@ from inorder.content.like import pattern_of
 from inorder.content.skeleton import Condition, Skeleton, Vector
 from inorder.content.slot import ABSENT, EXISTS, KINDS, NOTHING, TEXT, Slot, slot_of
 from inorder.content.value import Kind, Value, kind_of
-from inorder.errors import PredicateError
-from inorder.limits import CONTENT_DISJUNCTS_MAX
+from inorder.core.errors import PredicateError
+from inorder.core.limits import CONTENT_DISJUNCTS_MAX
 
 
 def boxes_of(skeleton: Skeleton, vector: Vector) -> tuple[Box, ...]:

@@ -20,8 +20,8 @@ from inorder.content.grouped import Grouped
 from inorder.content.plan import GroupKey
 from inorder.content.skeleton import Condition, Skeleton
 from inorder.content.summary import Delta
-from inorder.errors import Misuse
-from inorder.limits import CONTENT_SUMMARY_ENTRIES, CONTENT_SUMMARY_PIECES_MAX
+from inorder.core.errors import Misuse
+from inorder.core.limits import CONTENT_SUMMARY_ENTRIES, CONTENT_SUMMARY_PIECES_MAX
 
 Key = tuple[str, int]
 Projection = tuple[Skeleton, tuple[int, ...]]  # and the places that are left, in order

@@ -37,9 +37,9 @@ from inorder.content.recent import Recent, Seen
 from inorder.content.smoothing import Smoothing
 from inorder.content.state import pack_state, state_unpacker
 from inorder.content.topic import Asked, Topic, TopicState
-from inorder.effect import CancelTimer, Effect, Note, Send, SetTimer
-from inorder.errors import BadMessage, Misuse, PeerFault
-from inorder.limits import (
+from inorder.core.effect import CancelTimer, Effect, Note, Send, SetTimer
+from inorder.core.errors import BadMessage, Misuse, PeerFault
+from inorder.core.limits import (
     CONTENT_BROKER_EVENTS_SEEN,
     CONTENT_BROKER_TOPICS_MAX,
     CONTENT_TREE_MEMBERS_MAX,

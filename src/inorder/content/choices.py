@@ -7,7 +7,7 @@ from collections.abc import Callable
 from inorder.content.engine import Engine, Naive
 from inorder.content.policies import DEFAULT as SUMMARY
 from inorder.content.policies import policy as summary_named
-from inorder.errors import UnknownName
+from inorder.core.errors import UnknownName
 
 ENGINE = "index"
 

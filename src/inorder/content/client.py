@@ -46,16 +46,16 @@ from inorder.content.recent import Recent, Seen
 from inorder.content.state import pack_state, state_unpacker
 from inorder.content.subscription import Subscription, SubscriptionState, checked_forms
 from inorder.content.value import kind_of
-from inorder.effect import Answer, CancelTimer, Effect, Note, Persist, Send, SetTimer
-from inorder.errors import BadMessage, Misuse, PredicateError
-from inorder.event import Event, Scalar, event_id
-from inorder.limits import (
+from inorder.core.effect import Answer, CancelTimer, Effect, Note, Persist, Send, SetTimer
+from inorder.core.errors import BadMessage, Misuse, PredicateError
+from inorder.core.event import Event, Scalar, event_id
+from inorder.core.limits import (
     CONTENT_ADVERTISED_MAX,
     CONTENT_CLIENT_EVENTS_SEEN,
     CONTENT_SUBSCRIPTIONS_PER_CLIENT_MAX,
 )
-from inorder.member import SEQ_BLOCK
-from inorder.pack import pack
+from inorder.core.member import SEQ_BLOCK
+from inorder.core.pack import pack
 
 Mode = Literal["parametric", "break", "make"]
 

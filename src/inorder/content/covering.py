@@ -20,7 +20,7 @@ from enum import IntEnum
 from msgspec import Struct
 
 from inorder.content.box import Box
-from inorder.limits import CONTENT_COVER_BOXES_MAX
+from inorder.core.limits import CONTENT_COVER_BOXES_MAX
 
 Boxes = tuple[Box, ...]
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from math import ceil, floor, inf
 
 from inorder.content.value import Kind, Value, plain
-from inorder.limits import CONTENT_INT_MAX, CONTENT_INT_MIN
+from inorder.core.limits import CONTENT_INT_MAX, CONTENT_INT_MIN
 
 Cut = tuple[Value, int]
 Cuts = tuple[Cut, ...]

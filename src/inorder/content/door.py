@@ -14,8 +14,8 @@ from inorder.content.engine import Forms
 from inorder.content.skeleton import Skeleton, Vector
 from inorder.content.skeleton import problem as skeleton_problem
 from inorder.content.summary import Delta
-from inorder.errors import PredicateError
-from inorder.limits import (
+from inorder.core.errors import PredicateError
+from inorder.core.limits import (
     CONTENT_DISJUNCTS_MAX,
     CONTENT_LINK_ENTRIES_MAX,
     CONTENT_TESTS_MAX,

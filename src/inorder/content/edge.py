@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from inorder.content.door import forms_problem, topic_problem, vectors_problem
 from inorder.content.messages import Adv, Attach, Err, Pub, Replace, Set, Sub, Unsub
-from inorder.effect import Effect, Send
-from inorder.errors import BadMessage
-from inorder.limits import CONTENT_ADVERTISED_MAX, CONTENT_SUBSCRIPTIONS_PER_CLIENT_MAX
+from inorder.core.effect import Effect, Send
+from inorder.core.errors import BadMessage
+from inorder.core.limits import CONTENT_ADVERTISED_MAX, CONTENT_SUBSCRIPTIONS_PER_CLIENT_MAX
 
 if TYPE_CHECKING:
     from inorder.content.broker import Broker

@@ -14,7 +14,7 @@ from inorder.content.bind import boxes_of
 from inorder.content.box import Box
 from inorder.content.predicate import Predicate
 from inorder.content.skeleton import Skeleton, Vector
-from inorder.errors import Misuse
+from inorder.core.errors import Misuse
 
 Form = tuple[Skeleton, Vector]
 Forms = tuple[Form, ...]

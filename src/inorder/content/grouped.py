@@ -32,7 +32,7 @@ from inorder.content.plan import GroupKey, Plan, plan_of
 from inorder.content.skeleton import Skeleton, Vector
 from inorder.content.summary import Delta
 from inorder.content.value import plain
-from inorder.limits import CONTENT_SUMMARY_PIECES_MAX, CONTENT_SUMMARY_SWEPT_MAX
+from inorder.core.limits import CONTENT_SUMMARY_PIECES_MAX, CONTENT_SUMMARY_SWEPT_MAX
 
 Key = tuple[str, int]
 Values = tuple[Any, ...]

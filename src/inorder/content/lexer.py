@@ -12,8 +12,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from inorder.errors import PredicateError
-from inorder.limits import CONTENT_TEXT_BYTES_MAX, CONTENT_TOKENS_MAX
+from inorder.core.errors import PredicateError
+from inorder.core.limits import CONTENT_TEXT_BYTES_MAX, CONTENT_TOKENS_MAX
 
 Sort = Literal["word", "name", "string", "number", "sign", "end"]
 

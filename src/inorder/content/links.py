@@ -27,12 +27,12 @@ from inorder.content.same import alike
 from inorder.content.skeleton import Vector
 from inorder.content.smoothing import Smoothing, Window, broadened, narrowed, outermost
 from inorder.content.summary import Delta, Summary
-from inorder.limits import (
+from inorder.core.limits import (
     CONTENT_FILTER_ENTRIES,
     CONTENT_FILTER_VALUES,
     CONTENT_UNCONFIRMED_MAX,
 )
-from inorder.pack import pack
+from inorder.core.pack import pack
 
 
 class FilterState(Struct):

@@ -34,7 +34,7 @@ from inorder.content.tree import (
     Truth,
 )
 from inorder.content.value import kind_of
-from inorder.errors import PredicateError
+from inorder.core.errors import PredicateError
 
 Values = Mapping[str, Any]
 Verdict = bool | None

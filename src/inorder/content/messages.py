@@ -21,7 +21,7 @@ from msgspec import Struct
 from inorder.content.engine import Forms
 from inorder.content.skeleton import Vector
 from inorder.content.summary import Delta
-from inorder.event import Scalar
+from inorder.core.event import Scalar
 
 
 class Attach(Struct, frozen=True, gc=False, array_like=True, tag="attach"):

@@ -23,8 +23,8 @@ from inorder.content.tree import (
     Tree,
     Truth,
 )
-from inorder.errors import PredicateError
-from inorder.limits import CONTENT_DISJUNCTS_MAX, CONTENT_TESTS_MAX
+from inorder.core.errors import PredicateError
+from inorder.core.limits import CONTENT_DISJUNCTS_MAX, CONTENT_TESTS_MAX
 
 Conjunction = tuple[Tree, ...]
 

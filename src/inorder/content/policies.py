@@ -8,7 +8,7 @@ from inorder.content.bounded import Bounded
 from inorder.content.exact import Exact
 from inorder.content.grouped import Grouped
 from inorder.content.summary import Everything, Summary
-from inorder.errors import UnknownName
+from inorder.core.errors import UnknownName
 
 POLICIES: dict[str, Callable[[], Summary]] = {
     "everything": Everything,

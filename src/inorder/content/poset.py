@@ -15,7 +15,7 @@ from inorder.content.bind import boxes_of
 from inorder.content.engine import Forms
 from inorder.content.order import Order
 from inorder.content.skeleton import Vector
-from inorder.errors import Misuse
+from inorder.core.errors import Misuse
 
 
 class Poset:

@@ -21,8 +21,8 @@ from inorder.content.skeleton import Filling, Skeleton, Vector, skeleton_of
 from inorder.content.spark import spark_sql, spark_values
 from inorder.content.syntax import ParameterUse, Reading, Tree, read, show
 from inorder.content.value import Kind, Value, fits, kind_of, plain
-from inorder.errors import Misuse, PredicateError
-from inorder.limits import CONTENT_SET_MEMBERS_MAX
+from inorder.core.errors import Misuse, PredicateError
+from inorder.core.limits import CONTENT_SET_MEMBERS_MAX
 
 Bindings = Mapping[str, Any]
 

@@ -33,7 +33,7 @@ from inorder.content.tree import (
     Tree,
 )
 from inorder.content.value import Value, fits, kind_of
-from inorder.limits import CONTENT_SET_MEMBERS_MAX
+from inorder.core.limits import CONTENT_SET_MEMBERS_MAX
 
 Filling = Value | tuple[Value, ...]
 Vector = tuple[Filling, ...]

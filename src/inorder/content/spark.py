@@ -33,7 +33,7 @@ from inorder.content.tree import (
     Truth,
 )
 from inorder.content.value import kind_of
-from inorder.errors import PredicateError
+from inorder.core.errors import PredicateError
 
 
 def spark_sql(tree: Tree, schema: Mapping[str, str] | None = None) -> str:

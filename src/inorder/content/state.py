@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from inorder.pack import pack
+from inorder.core.pack import pack
 
 
 def pack_state(state: Any) -> bytes:

@@ -18,7 +18,7 @@ from inorder.content.engine import Forms
 from inorder.content.predicate import Predicate
 from inorder.content.same import alike
 from inorder.content.skeleton import Filling, Vector
-from inorder.errors import PredicateError
+from inorder.core.errors import PredicateError
 
 Schema = tuple[tuple[str, str], ...]
 

@@ -40,7 +40,7 @@ from inorder.content.tree import (
     Tree,
     Truth,
 )
-from inorder.limits import CONTENT_NESTING_MAX
+from inorder.core.limits import CONTENT_NESTING_MAX
 
 __all__ = [
     "And",

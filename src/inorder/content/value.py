@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from inorder.limits import CONTENT_INT_MAX, CONTENT_INT_MIN
+from inorder.core.limits import CONTENT_INT_MAX, CONTENT_INT_MIN
 
 Value = bool | int | float | str
 Kind = Literal["truth", "number", "text"]

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from inorder.check.holding import holdings_of
 from inorder.check.verdict import Verdict, not_judged
-from inorder.errors import UnknownName
+from inorder.core.errors import UnknownName
 from inorder.pipeline import bounds, causal, fifo, integrity, published, reliable
 from inorder.pipeline import filter as filter_
 from inorder.pipeline.coded import Log, Recode

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import unquote
 
-from inorder.errors import BadTrace, InorderError, Misuse
+from inorder.core.errors import BadTrace, InorderError, Misuse
 
 WORDS_MAX = 200  # characters of somebody else's message that we pass on
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from inorder.errors import BadTrace
+from inorder.core.errors import BadTrace
 
 FORMATS = {
     ".parquet": "parquet",

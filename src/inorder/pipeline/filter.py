@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from inorder.check.holding import NOT_HELD, Holding, State
+from inorder.check.trace import DeliveryRow
 from inorder.check.verdict import Verdict, judged
 from inorder.pipeline.coded import Array, Log, Rows
 from inorder.pipeline.matching import Matching
 from inorder.pipeline.published import Published
 from inorder.pipeline.reliable import Holdings
-from inorder.trace import DeliveryRow
 
 COLUMNS = ("event", "publisher", "seq", "published_at")
 NEEDED = ("topic", "delivered_at")

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from inorder.errors import Misuse
-from inorder.fifo.delays import CONSTANT, NO_LAW, TOO_FEW
-from inorder.fifo.fit import Fit
-from inorder.fifo.fitness import COMPARED_SAMPLES_MIN, PHASES, Score, compare_laws
-from inorder.fifo.hypoexponential import law
-from inorder.fifo.samples import Array, cleaned, is_constant, is_tied, thinned
-from inorder.limits import FIT_SAMPLES_MAX
+from inorder.core.errors import Misuse
+from inorder.core.limits import FIT_SAMPLES_MAX
+from inorder.protocols.fifo.delays import CONSTANT, NO_LAW, TOO_FEW
+from inorder.protocols.fifo.fit import Fit
+from inorder.protocols.fifo.fitness import COMPARED_SAMPLES_MIN, PHASES, Score, compare_laws
+from inorder.protocols.fifo.hypoexponential import law
+from inorder.protocols.fifo.samples import Array, cleaned, is_constant, is_tied, thinned
 
 # The shares every pair has a wait for.
 DIAL = (0.1, 0.05, 0.01, 0.001)

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from inorder.errors import Misuse
-from inorder.limits import FIT_SAMPLES_MAX
+from inorder.check.trace import DeliveryRow
+from inorder.core.errors import Misuse
+from inorder.core.limits import FIT_SAMPLES_MAX
 from inorder.pipeline.session import cores
 from inorder.pipeline.tables import Table, open_tables
-from inorder.trace import DeliveryRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

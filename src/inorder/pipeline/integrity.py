@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from inorder.check.holding import Holding
+from inorder.check.trace import DeliveryRow
 from inorder.check.verdict import Verdict, judged
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.tables import Table
-from inorder.trace import DeliveryRow
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,8 +23,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from inorder.event import Scalar
-from inorder.limits import MATCH_ATTRIBUTES_BYTES_MAX
+from inorder.core.event import Scalar
+from inorder.core.limits import MATCH_ATTRIBUTES_BYTES_MAX
 
 Attributes = Mapping[str, Scalar]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from inorder.content.engine import forms_of
 from inorder.content.index import Index
-from inorder.limits import MATCH_SINGLE_EVENTS_MAX
+from inorder.core.limits import MATCH_SINGLE_EVENTS_MAX
 from inorder.pipeline.match_events import Attributes, column_of
 from inorder.pipeline.match_state import Changes, Held, parsed
 

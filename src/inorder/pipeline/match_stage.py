@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from inorder.errors import Misuse
+from inorder.core.errors import Misuse
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.match_state import Holdings, rows_of
 from inorder.pipeline.subscriptions import SubscriptionTable

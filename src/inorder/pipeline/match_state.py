@@ -23,13 +23,13 @@ import msgspec
 from msgspec import Struct
 
 from inorder.check.holding import SET, SUBSCRIBE, UNSUBSCRIBE, json_object
+from inorder.check.trace import SubscriptionRow
 from inorder.content.door import topic_problem
 from inorder.content.predicate import Predicate
 from inorder.content.skeleton import Filling
 from inorder.content.subscription import checked_forms
-from inorder.errors import BadTrace, Misuse, PredicateError, TooLarge, UnknownName
-from inorder.limits import MATCH_HOLDINGS_MAX, MATCH_PREDICATES_KEPT
-from inorder.trace import SubscriptionRow
+from inorder.core.errors import BadTrace, Misuse, PredicateError, TooLarge, UnknownName
+from inorder.core.limits import MATCH_HOLDINGS_MAX, MATCH_PREDICATES_KEPT
 
 REPLACE = "replace"
 OPS = [REPLACE, SET, SUBSCRIBE, UNSUBSCRIBE]

@@ -20,8 +20,9 @@ import pyarrow as pa
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from inorder.errors import BadTrace, Misuse
-from inorder.limits import (
+from inorder.check.trace import SubscriptionRow
+from inorder.core.errors import BadTrace, Misuse
+from inorder.core.limits import (
     MATCH_EVENTS_AT_ONCE,
     MATCH_INDEXES_KEPT,
     MATCH_PAIRS_AT_ONCE,
@@ -31,7 +32,6 @@ from inorder.pipeline.match_events import Attributes, attributes_of, no_collecti
 from inorder.pipeline.match_index import Ints, Matcher
 from inorder.pipeline.match_state import Holdings
 from inorder.pipeline.subscriptions import SubscriptionTable
-from inorder.trace import SubscriptionRow
 
 # Where Spark tells a task which micro-batch it belongs to. The id of a query outlives restarts.
 QUERY_KEY = "sql.streaming.queryId"

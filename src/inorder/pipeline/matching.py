@@ -9,7 +9,7 @@ import numpy as np
 
 from inorder.check.holding import State, json_object
 from inorder.check.predicate import matches
-from inorder.errors import BadTrace, Misuse
+from inorder.core.errors import BadTrace, Misuse
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.coded import Array, code
 from inorder.pipeline.hashed import find

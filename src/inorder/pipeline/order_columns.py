@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inorder.limits import STAMP_NUMBER_MAX
+from inorder.core.limits import STAMP_NUMBER_MAX
 
 NAMES = ("subscriber", "topic", "publisher", "seq", "stamp", "received_at", "matched", "offset")
 NEEDED = ("topic", "publisher", "seq", "stamp")

@@ -21,15 +21,15 @@ from typing import Any, Self
 import numpy as np
 from msgspec import Struct
 
-from inorder.effect import CancelTimer, Deliver, Effect, Note, SetTimer
-from inorder.errors import Misuse, PeerFault
-from inorder.event import Event
-from inorder.guarantee import Guarantee, Skimmer, guarantee
-from inorder.limits import SKIM_ROWS_MIN
-from inorder.machine import Reader
-from inorder.pack import pack, unpacker
+from inorder.core.effect import CancelTimer, Deliver, Effect, Note, SetTimer
+from inorder.core.errors import Misuse, PeerFault
+from inorder.core.event import Event
+from inorder.core.limits import SKIM_ROWS_MIN
+from inorder.core.machine import Reader
+from inorder.core.pack import pack, unpacker
+from inorder.core.settings import convert
+from inorder.guarantee.registry import Guarantee, Skimmer, guarantee
 from inorder.pipeline.order_columns import Columns
-from inorder.settings import convert
 
 DUPLICATE = "duplicate"
 # The ticket of an event nobody is told about.

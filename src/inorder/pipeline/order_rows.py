@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inorder.pack import pack, unpacker
+from inorder.core.pack import pack, unpacker
 from inorder.pipeline.order_columns import Columns
 from inorder.pipeline.order_lane import Answers, Lane, Plan
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from inorder.errors import Misuse, TooLarge
-from inorder.guarantee import guarantee as guarantee_of
-from inorder.limits import ORDER_LANES_MAX, STAMP_NUMBER_MAX
-from inorder.settings import convert
+from inorder.core.errors import Misuse, TooLarge
+from inorder.core.limits import ORDER_LANES_MAX, STAMP_NUMBER_MAX
+from inorder.core.settings import convert
+from inorder.guarantee.registry import guarantee as guarantee_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

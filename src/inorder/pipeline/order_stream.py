@@ -24,8 +24,8 @@ from pyspark import TaskContext
 from pyspark.sql import types
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from inorder.errors import Misuse
-from inorder.limits import ORDER_ROWS_PER_BLOB
+from inorder.core.errors import Misuse
+from inorder.core.limits import ORDER_ROWS_PER_BLOB
 from inorder.pipeline.lane_keys import lane_key
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows, arrival_order, blob, unblob

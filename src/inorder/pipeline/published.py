@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inorder.errors import BadTrace
+from inorder.core.errors import BadTrace
 from inorder.pipeline import bounds
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.coded import Array, Recode, Rows, code

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inorder.errors import Misuse
+from inorder.core.errors import Misuse
 from inorder.pipeline.audit import AuditResult
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.page import Histogram, Mark, ReportData, SpaceTime, render

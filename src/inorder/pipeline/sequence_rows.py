@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from inorder.guarantee import guarantee
-from inorder.pack import pack, unpacker
+from inorder.core.pack import pack, unpacker
+from inorder.guarantee.registry import guarantee
 
 PUBLISHER = "spark"
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from inorder.errors import Misuse
-from inorder.guarantee import guarantee as guarantee_of
+from inorder.core.errors import Misuse
+from inorder.guarantee.registry import guarantee as guarantee_of
 from inorder.pipeline.order_stage import arrival_columns, check_store, quoted, tie_columns
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from inorder.errors import MissingPart, Misuse
+from inorder.core.errors import MissingPart, Misuse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

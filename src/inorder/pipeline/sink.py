@@ -44,14 +44,14 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from inorder import wire
-from inorder.errors import BadFrame, Misuse, Refused, TooLarge, UnknownName
-from inorder.event import Event, Scalar
-from inorder.guarantee import guarantee
-from inorder.limits import SINK_BATCHES_KEPT, SINK_WAIT_S_MAX, TOPIC_BYTES_MAX
+from inorder.brokers.rows import Append, Turn
+from inorder.brokers.sqlite.file import File
+from inorder.core import wire
+from inorder.core.errors import BadFrame, Misuse, Refused, TooLarge, UnknownName
+from inorder.core.event import Event, Scalar
+from inorder.core.limits import SINK_BATCHES_KEPT, SINK_WAIT_S_MAX, TOPIC_BYTES_MAX
+from inorder.guarantee.registry import guarantee
 from inorder.pipeline.source_options import place_of
-from inorder.store.file import File
-from inorder.store.rows import Append, Turn
 
 NAMES = ("url", "topic", "guarantee", "publisher", "sink", "batch")
 # Spark's own, which it hands on to every sink.

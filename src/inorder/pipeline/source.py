@@ -36,7 +36,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from inorder.errors import InorderError, Misuse
+from inorder.core.errors import InorderError, Misuse
 from inorder.pipeline.source_log import QUARANTINE, Extent, Slice, open_log
 from inorder.pipeline.source_options import EARLIEST, LATEST, Settings, read_options
 from inorder.pipeline.source_plan import (

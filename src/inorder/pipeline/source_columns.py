@@ -26,11 +26,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from inorder import wire
-from inorder.errors import BadFrame, Damaged
-from inorder.event import Event, Scalar
-from inorder.guarantee import guarantee
-from inorder.limits import FRAME_BYTES_MAX
+from inorder.core import wire
+from inorder.core.errors import BadFrame, Damaged
+from inorder.core.event import Event, Scalar
+from inorder.core.limits import FRAME_BYTES_MAX
+from inorder.guarantee.registry import guarantee
 from inorder.pipeline.source_log import EVENT_COLUMNS, QUARANTINE
 
 _ARROW = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from inorder.errors import UnknownName
+from inorder.core.errors import UnknownName
 from inorder.pipeline.source_options import Settings
 
 # Columns of an event; offset counts the events of its topic, arrival those of the whole log.

@@ -26,8 +26,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from inorder.errors import Misuse, UnknownName
-from inorder.trace import TABLES
+from inorder.check.trace import TABLES
+from inorder.core.errors import Misuse, UnknownName
 
 EARLIEST, LATEST = -2, -1
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}

@@ -18,8 +18,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from inorder.errors import Damaged, Misuse, UnknownName
-from inorder.limits import SOURCE_ROWS_PER_TASK_MIN
+from inorder.core.errors import Damaged, Misuse, UnknownName
+from inorder.core.limits import SOURCE_ROWS_PER_TASK_MIN
 from inorder.pipeline.source_log import Extent, Run, Slice
 from inorder.pipeline.source_options import EARLIEST, LATEST, Offsets, Settings
 

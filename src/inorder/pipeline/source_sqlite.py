@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from heapq import merge
 from typing import Any
 
-from inorder.errors import Damaged
-from inorder.guarantee import guarantee
-from inorder.limits import SOURCE_BYTES_AT_ONCE, SOURCE_EVENTS_AT_ONCE
+from inorder.brokers.sqlite.file import File
+from inorder.core.errors import Damaged
+from inorder.core.limits import SOURCE_BYTES_AT_ONCE, SOURCE_EVENTS_AT_ONCE
+from inorder.guarantee.registry import guarantee
 from inorder.pipeline.source_log import EVENT_COLUMNS, Extent, Run, Slice
 from inorder.pipeline.source_options import Settings
-from inorder.store.file import File
 
 # Rows to begin with, before it is known how large they are.
 _FIRST_ROWS = 100

@@ -12,11 +12,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from inorder.errors import BadTrace, Misuse
-from inorder.limits import SOURCE_EVENTS_AT_ONCE
+from inorder.check.trace import arrow_schema, read_summary, read_table
+from inorder.core.errors import BadTrace, Misuse
+from inorder.core.limits import SOURCE_EVENTS_AT_ONCE
 from inorder.pipeline.source_log import EVENT_COLUMNS, QUARANTINE, Extent, Run, Slice
 from inorder.pipeline.source_options import Settings
-from inorder.trace import arrow_schema, read_summary, read_table
 
 _SPARK = {"string": "string", "int64": "bigint", "double": "double", "bool": "boolean"}
 

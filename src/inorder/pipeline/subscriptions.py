@@ -31,10 +31,10 @@ from typing import Any
 
 import msgspec
 
-from inorder.errors import BadTrace, Misuse
-from inorder.limits import PINNED_BATCHES_KEPT, SUBSCRIPTION_VERSIONS_PER_SNAPSHOT
+from inorder.check.trace import SubscriptionRow
+from inorder.core.errors import BadTrace, Misuse
+from inorder.core.limits import PINNED_BATCHES_KEPT, SUBSCRIPTION_VERSIONS_PER_SNAPSHOT
 from inorder.pipeline.match_state import Holdings, rows_of
-from inorder.trace import SubscriptionRow
 
 _FORMAT = 1
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,200}")

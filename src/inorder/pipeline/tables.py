@@ -1,8 +1,8 @@
 """Opening what is to be judged: a trace folder of ours, or somebody else's delivery log.
 
-Whatever the format, a table comes out with the columns and types of `inorder.trace`. A value that
-does not fit its column becomes null, and the first judge that meets a null asks `Table.explain`
-for the exact sentence: good logs pay nothing for it.
+Whatever the format, a table comes out with the columns and types of `inorder.check.trace`. A value
+that does not fit its column becomes null, and the first judge that meets a null asks
+`Table.explain` for the exact sentence: good logs pay nothing for it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from inorder.errors import BadTrace, UnknownName
+from inorder.check.trace import SUMMARY_FILE, TABLES, DeliveryRow, SubscriptionRow, read_summary
+from inorder.core.errors import BadTrace, UnknownName
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.files import Files, find_files, format_of, is_remote
 from inorder.pipeline.text import read_csv, read_json
-from inorder.trace import SUMMARY_FILE, TABLES, DeliveryRow, SubscriptionRow, read_summary
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

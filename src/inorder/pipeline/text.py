@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from inorder.errors import BadTrace
+from inorder.core.errors import BadTrace
 from inorder.pipeline.files import Files
 
 if TYPE_CHECKING:

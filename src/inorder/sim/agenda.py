@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
-from inorder.limits import SIM_STEPS_AT_ONE_INSTANT_MAX
+from inorder.core.limits import SIM_STEPS_AT_ONE_INSTANT_MAX
 
 
 class Agenda:

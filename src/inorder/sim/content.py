@@ -16,14 +16,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from inorder.attach import Attached, BrokerLink
-from inorder.compose import Filtering
 from inorder.content.broker import Broker
 from inorder.content.messages import Pub
 from inorder.content.smoothing import Smoothing
-from inorder.effect import Effect, Send
-from inorder.guarantee import Guarantee
-from inorder.machine import Client, Machine
+from inorder.core.effect import Effect, Send
+from inorder.core.machine import Client, Machine
+from inorder.guarantee.attach import Attached, BrokerLink
+from inorder.guarantee.compose import Filtering
+from inorder.guarantee.registry import Guarantee
 from inorder.sim.brokers import Brokers
 from inorder.sim.network import Parcel
 from inorder.sim.scenario import BrokersTable, Scenario

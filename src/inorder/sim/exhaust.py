@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from inorder.limits import EXPLORER_STATES_MAX
+from inorder.core.limits import EXPLORER_STATES_MAX
 from inorder.sim.pool import Pool, Step
 
 # Says what is wrong with a state (`final`: nothing can happen any more), or None.

@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from inorder.effect import Deliver
-from inorder.event import Event
-from inorder.fifo.counters import Counters
-from inorder.fifo.estimator import estimator_class
-from inorder.fifo.header import Header
-from inorder.fifo.interests import Interests
-from inorder.fifo.options import Options
-from inorder.fifo.receiver import Receiver
-from inorder.fifo.record import RecordWriter
-from inorder.fifo.summary import TOPIC_SUMMARY_BYTES, content_summary, elements, topic_summary
+from inorder.core.effect import Deliver
+from inorder.core.event import Event
+from inorder.protocols.fifo.counters import Counters
+from inorder.protocols.fifo.estimator import estimator_class
+from inorder.protocols.fifo.header import Header
+from inorder.protocols.fifo.interests import Interests
+from inorder.protocols.fifo.options import Options
+from inorder.protocols.fifo.receiver import Receiver
+from inorder.protocols.fifo.record import RecordWriter
+from inorder.protocols.fifo.summary import (
+    TOPIC_SUMMARY_BYTES,
+    content_summary,
+    elements,
+    topic_summary,
+)
 from inorder.sim.path import WANTED, Stream
 
 # The publisher's clock starts here, so that one that steps back does not become negative.

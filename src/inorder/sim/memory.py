@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from inorder.check import History
-from inorder.trace import TABLES
+from inorder.check.trace import TABLES
 
 
 class Memory:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from inorder.effect import (
+from inorder.core.effect import (
     Answer,
     CancelTimer,
     Deliver,
@@ -19,7 +19,7 @@ from inorder.effect import (
     Send,
     SetTimer,
 )
-from inorder.event import Event
+from inorder.core.event import Event
 
 
 def describe(node: str, effect: Effect) -> str | None:
@@ -50,7 +50,7 @@ def describe(node: str, effect: Effect) -> str | None:
 def brief(value: Any) -> str:
     """A message in a few words: its kind and its fields without the empty ones.
 
-    >>> from inorder.none import Published
+    >>> from inorder.guarantee.none import Published
     >>> brief(Published(Event("p", 1, "t")))
     'Published p:1'
     """

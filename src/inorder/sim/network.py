@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, Protocol
 
-from inorder import wire
+from inorder.core import wire
 from inorder.sim.agenda import Agenda
 
 

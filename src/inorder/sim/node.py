@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from inorder.effect import Effect
-from inorder.machine import Machine
+from inorder.core.effect import Effect
+from inorder.core.machine import Machine
 
 
 class Node:

@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, structs
 
-from inorder.errors import Misuse, TooLarge
-from inorder.limits import STREAM_PUBLICATIONS_MAX
+from inorder.core.errors import Misuse, TooLarge
+from inorder.core.limits import STREAM_PUBLICATIONS_MAX
 from inorder.sim.laws import Wave
 
 if TYPE_CHECKING:

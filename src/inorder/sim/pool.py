@@ -15,8 +15,8 @@ from typing import Any, Literal, Self, cast
 
 from msgspec import Struct
 
-from inorder import wire
-from inorder.effect import (
+from inorder.core import wire
+from inorder.core.effect import (
     Answer,
     CancelTimer,
     Deliver,
@@ -29,8 +29,8 @@ from inorder.effect import (
     Send,
     SetTimer,
 )
-from inorder.event import Scalar
-from inorder.machine import Client, Durable, Machine
+from inorder.core.event import Scalar
+from inorder.core.machine import Client, Durable, Machine
 from inorder.sim.narrate import brief, describe
 
 Link = tuple[str, str]

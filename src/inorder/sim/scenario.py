@@ -13,16 +13,16 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from inorder.errors import BadScenario, PredicateError, UnknownName
-from inorder.guarantee import Guarantee, guarantee
-from inorder.limits import (
+from inorder.core.errors import BadScenario, PredicateError, UnknownName
+from inorder.core.limits import (
     SCENARIO_BROKERS_MAX,
     SCENARIO_EVENTS_MAX,
     SCENARIO_NODES_MAX,
     SCENARIO_TOPICS_MAX,
     SIM_CONVERGE_S_MAX,
 )
-from inorder.settings import convert
+from inorder.core.settings import convert
+from inorder.guarantee.registry import Guarantee, guarantee
 from inorder.sim import graphs, laws
 from inorder.sim.faults import Faults, Partition
 
@@ -234,7 +234,7 @@ def parse(text: str | bytes, order: dict[str, Any] | None = None, name: str = "f
     >>> parse('[network]\\nmodel = "warp"')
     Traceback (most recent call last):
     ...
-    inorder.errors.BadScenario: network.model: 'warp' is not one of ideal, delay, wan, ...
+    inorder.core.errors.BadScenario: network.model: 'warp' is not one of ideal, delay, wan, ...
     """
     try:
         table = msgspec.toml.decode(text)

@@ -35,11 +35,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from inorder.errors import InorderError, Misuse
-from inorder.event import Scalar
-from inorder.guarantee import guarantee
-from inorder.machine import Machine
-from inorder.settings import assignment, convert
+from inorder.core.errors import InorderError, Misuse
+from inorder.core.event import Scalar
+from inorder.core.machine import Machine
+from inorder.core.settings import assignment, convert
+from inorder.guarantee.registry import guarantee
 from inorder.sim.narrate import brief
 from inorder.sim.pool import Op, Pool, Step
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from inorder.compose import Filtering
-from inorder.machine import Accountable, Client, Machine
+from inorder.check.trace import Format, TraceWriter
+from inorder.core.machine import Accountable, Client, Machine
+from inorder.guarantee.compose import Filtering
 from inorder.sim import content, faults, models
 from inorder.sim.brokers import Brokers
 from inorder.sim.network import Model
@@ -20,7 +21,6 @@ from inorder.sim.pastry import Pastry, id_of
 from inorder.sim.scenario import NetworkTable, Scenario
 from inorder.sim.workload import Story, Workload, node_names, tell
 from inorder.sim.world import Recorder, World
-from inorder.trace import Format, TraceWriter
 
 # A run reports its progress this often.
 PROGRESS_STEPS = 200

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from inorder.event import Event, Scalar
+from inorder.core.event import Event, Scalar
 from inorder.sim import faults, topics
 from inorder.sim.drawn import Drawn
 from inorder.sim.models import Delays

@@ -13,8 +13,8 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
-from inorder.compose import Filtering
-from inorder.effect import (
+from inorder.check.trace import DeliveryRow, EventRow, MessageRow, SubscriptionRow
+from inorder.core.effect import (
     Answer,
     CancelTimer,
     Deliver,
@@ -27,12 +27,12 @@ from inorder.effect import (
     Send,
     SetTimer,
 )
-from inorder.event import Event, Scalar, event_id
-from inorder.machine import Client, Durable, Machine
+from inorder.core.event import Event, Scalar, event_id
+from inorder.core.machine import Client, Durable, Machine
+from inorder.guarantee.compose import Filtering
 from inorder.sim.agenda import Agenda
 from inorder.sim.network import Model, Network
 from inorder.sim.node import Node
-from inorder.trace import DeliveryRow, EventRow, MessageRow, SubscriptionRow
 
 
 class Recorder(Protocol):

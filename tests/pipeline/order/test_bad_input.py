@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from inorder.errors import BadScenario, Misuse, TooLarge, UnknownName
+from inorder.core.errors import BadScenario, Misuse, TooLarge, UnknownName
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows
 from inorder.pipeline.order_stage import PROVIDER, order

@@ -112,8 +112,8 @@ def test_without_timers_the_difference_is_seen(way, monkeypatch):
 
 
 def test_without_a_memory_of_duplicates_the_difference_is_seen(monkeypatch):
-    from inorder.total.gaps import Gaps
-    from inorder.total.skim_run import Run as Skimming
+    from inorder.protocols.total.gaps import Gaps
+    from inorder.protocols.total.skim_run import Run as Skimming
 
     run = simulated("tag", 1, duplicate=0.5)
     expected = run.deliveries

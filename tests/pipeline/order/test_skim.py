@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from inorder.pipeline import order_lane
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows
-from inorder.total import skim, skim_run
+from inorder.protocols.total import skim, skim_run
 from tests.pipeline.order.traces import Delivery, delivered, table_of
 
 OPTIONS: list[dict[str, Any]] = [

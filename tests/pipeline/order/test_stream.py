@@ -18,8 +18,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from inorder.errors import Misuse
-from inorder.limits import ORDER_LANES_MAX
+from inorder.core.errors import Misuse
+from inorder.core.limits import ORDER_LANES_MAX
 from inorder.pipeline.lane_keys import lane_key
 from inorder.pipeline.order_lane import Plan
 from inorder.pipeline.order_rows import Rows, blob, unblob

@@ -9,8 +9,8 @@ import pytest
 
 from inorder.check import judge
 from inorder.check.history import History
+from inorder.check.trace import DeliveryRow
 from inorder.pipeline.order_stage import order
-from inorder.trace import DeliveryRow
 from tests.pipeline.order.traces import WAYS, Delivery, looped, simulated, table_of
 
 if TYPE_CHECKING:

@@ -16,18 +16,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inorder.errors import Misuse
-from inorder.event import Event
+from inorder.core.errors import Misuse
+from inorder.core.event import Event
 from inorder.pipeline import order_lane
 from inorder.pipeline.order_lane import Lane, Plan
 from inorder.pipeline.order_rows import Rows, arrival_order
 from inorder.pipeline.order_stage import _check_start
 from inorder.pipeline.sequence_rows import Sequencing
-from inorder.total import received, skim_run
-from inorder.total.messages import Events
-from inorder.total.options import Options
-from inorder.total.reader import Reader
-from inorder.total.received import Received
+from inorder.protocols.total import received, skim_run
+from inorder.protocols.total.messages import Events
+from inorder.protocols.total.options import Options
+from inorder.protocols.total.reader import Reader
+from inorder.protocols.total.received import Received
 
 TAG = {"mode": "tag"}
 HOLD = {"mode": "hold"}

@@ -8,8 +8,8 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from inorder.effect import CancelTimer, Deliver, SetTimer
-from inorder.guarantee import guarantee
+from inorder.core.effect import CancelTimer, Deliver, SetTimer
+from inorder.guarantee.registry import guarantee
 from inorder.pipeline.order_lane import Plan
 from inorder.sim import simulate as simulation
 from inorder.sim.memory import Memory
@@ -182,7 +182,7 @@ def looped(plan: Plan, rows: list[dict[str, Any]]) -> list[Delivery]:
 
 
 def Event_of(row: dict[str, Any]) -> Any:
-    from inorder.event import Event
+    from inorder.core.event import Event
 
     return Event(row["publisher"], row["seq"], row["topic"])
 

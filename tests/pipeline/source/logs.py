@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from inorder import wire
-from inorder.effect import Diffuse, Send
-from inorder.guarantee import guarantee
-from inorder.settings import convert
-from inorder.store.file import File
-from inorder.store.rows import Append, Turn
+from inorder.brokers.rows import Append, Turn
+from inorder.brokers.sqlite.file import File
+from inorder.core import wire
+from inorder.core.effect import Diffuse, Send
+from inorder.core.settings import convert
+from inorder.guarantee.registry import guarantee
 
 CLIENTS = ("p1", "p2")
 
@@ -92,8 +92,8 @@ def random_log(path: Path, seed: int, rows: int = 60) -> None:
 
 def batched(rows: int, size: int, topic: str = "orders") -> list[Any]:
     """Total order's messages of `size` events each."""
-    from inorder.event import Event
-    from inorder.total.messages import Events
+    from inorder.core.event import Event
+    from inorder.protocols.total.messages import Events
 
     return [
         (

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inorder.errors import Damaged, InorderError, Misuse
+from inorder.brokers.sqlite.file import File
+from inorder.core.errors import Damaged, InorderError, Misuse
 from inorder.pipeline import source_columns
 from inorder.pipeline.source_log import EVENT_COLUMNS, open_log
 from inorder.pipeline.source_options import Settings
-from inorder.store.file import File
 from tests.pipeline.source import logs
 
 

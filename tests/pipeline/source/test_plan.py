@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inorder.errors import Damaged, InorderError, Misuse
+from inorder.core.errors import Damaged, InorderError, Misuse
 from inorder.pipeline.source_log import Extent, Slice
 from inorder.pipeline.source_options import Settings, read_options
 from inorder.pipeline.source_plan import admitted, chosen, ranges, resolved, tasks

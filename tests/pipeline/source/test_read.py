@@ -9,8 +9,8 @@ import uuid
 import pytest
 from pyspark.errors import PySparkException
 
+from inorder.check.trace import TABLES, TraceWriter, read_table
 from inorder.pipeline.source_log import EVENT_COLUMNS
-from inorder.trace import TABLES, TraceWriter, read_table
 from tests.pipeline.logs import write_run
 from tests.pipeline.source import logs
 

@@ -11,10 +11,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from inorder.errors import InorderError, Misuse, Refused
-from inorder.limits import SINK_BATCHES_KEPT
+from inorder.brokers.sqlite.file import File
+from inorder.core.errors import InorderError, Misuse, Refused
+from inorder.core.limits import SINK_BATCHES_KEPT
 from inorder.pipeline import sink
-from inorder.store.file import File
 from tests.pipeline.source import logs
 
 KINDS = {"string": StringType(), "bigint": LongType(), "timestamp": TimestampType()}

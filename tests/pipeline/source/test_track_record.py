@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 import inorder
-from inorder.errors import InorderError, Misuse, Refused
+from inorder.core.errors import InorderError, Misuse, Refused
 from inorder.pipeline import sink, source
 from inorder.pipeline.match_events import attributes_of
 from inorder.pipeline.order_lane import Plan

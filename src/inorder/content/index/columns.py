@@ -13,7 +13,7 @@ from typing import Any
 from inorder.content.index.grid import Grid, cell_sizes
 from inorder.content.index.row import Bounds, Row
 from inorder.content.index.sheet import Sheet, Side
-from inorder.limits import INDEX_REVIEW_OPERATIONS
+from inorder.core.limits import INDEX_REVIEW_OPERATIONS
 
 
 class Columns:

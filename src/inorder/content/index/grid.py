@@ -18,7 +18,7 @@ from typing import Any
 
 from inorder.content.index.row import Bounds, Row
 from inorder.content.index.sheet import Sheet, Side
-from inorder.limits import (
+from inorder.core.limits import (
     INDEX_CELLS_PER_ROW_MAX,
     INDEX_GRID_ROWS_MIN,
     INDEX_SAMPLE_ROWS,

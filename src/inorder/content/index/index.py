@@ -22,7 +22,7 @@ from inorder.content.index.block import Block
 from inorder.content.index.plan import Plan
 from inorder.content.index.row import Row
 from inorder.content.skeleton import Skeleton, Vector
-from inorder.errors import Misuse
+from inorder.core.errors import Misuse
 
 if TYPE_CHECKING:
     from numpy import int64

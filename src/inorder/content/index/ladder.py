@@ -14,7 +14,7 @@ from math import inf
 from typing import Any
 
 from inorder.content.index.row import Bounds, Row
-from inorder.limits import INDEX_CHUNK_ROWS_MAX
+from inorder.core.limits import INDEX_CHUNK_ROWS_MAX
 
 
 class Ladder:

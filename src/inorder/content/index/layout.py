@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inorder.content.index.sheet import Sheet, Side
-from inorder.limits import INDEX_BATCH_PAIRS_MAX, INDEX_CELLS_PER_ROW_MAX
+from inorder.core.limits import INDEX_BATCH_PAIRS_MAX, INDEX_CELLS_PER_ROW_MAX
 
 _FINER = 3.0  # laying rows out in more cells costs little here, comparing pairs costs more
 

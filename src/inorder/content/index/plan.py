@@ -21,7 +21,7 @@ from inorder.content.index.ends import PLAIN, End, Spot, end_of, hashed, hashed_
 from inorder.content.index.row import Bounds
 from inorder.content.index.sheet import Side
 from inorder.content.skeleton import Condition, Skeleton, Vector
-from inorder.limits import INDEX_SPOTS_PER_FORM_MAX
+from inorder.core.limits import INDEX_SPOTS_PER_FORM_MAX
 
 _SIDES = {">": (True,), ">=": (True,), "<": (False,), "<=": (False,), "between": (True, False)}
 _SETS_IN_DOUBT = 4  # so many sets of several kinds can make more boxes than are allowed

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from inorder.content.index.row import Bounds, Row
-from inorder.limits import INDEX_WALKED_ROWS_MAX
+from inorder.core.limits import INDEX_WALKED_ROWS_MAX
 
 
 class Side(Struct, frozen=True, gc=False):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from inorder.content.index.ends import EXACT, PLAIN, hashed
 from inorder.content.value import kind_of
-from inorder.errors import Misuse
+from inorder.core.errors import Misuse
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

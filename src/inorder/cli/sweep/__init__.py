@@ -1,0 +1,1 @@
+"""Sweeps: a grid of scenarios, each with many seeds, simulated on Spark (plan.py)."""

@@ -1,0 +1,1 @@
+"""Order over networks that keep nothing: the papers' protocols, a room each."""

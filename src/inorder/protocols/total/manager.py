@@ -1,0 +1,248 @@
+"""The manager of one topic: numbers its events, completes the stamps that pass by.
+
+Rule 1: only publications move the counter. A subscription copies it (the report increments it,
+        which leaves holes nobody fills: R6, S3, S4, S12, S15).
+Rule 2: what the manager knows about lower topics only grows, entry by entry (S11), and only
+        members of its group are copied into stamps (S10).
+Rule 3: a publisher's request is numbered once, however often it comes; that memory is kept for
+        ever (F2).
+Rule 4: events are kept until every registered subscriber has reported them, or until `retention`
+        newer ones are kept. What was given up is said to be gone, never passed over in silence.
+
+Theory. `count` is the report's LC, `lower` the supplement's LLC (Figure 2): for each lower topic
+of the group, the highest number known to have passed here. A stamp created here copies `lower`
+for what is below, and is filled with the counters of higher managers on its way up. A manager
+handles one message at a time, so counters and stamps agree on one order of everything it has seen.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from math import exp
+
+from msgspec import Struct
+
+from inorder.core.event import Event, Stamp
+from inorder.core.limits import REPAIR_EVENTS_MAX
+from inorder.protocols.total.groups import Group, Registration
+from inorder.protocols.total.messages import Events, Gone, Walk
+from inorder.protocols.total.stamp import raise_to
+
+# Seconds after which a publication counts half in a topic's rate.
+RATE_HALF_LIFE_S = 10.0
+
+
+class Batch(Struct):
+    """Events numbered together; `stamp` is None while some entries are missing."""
+
+    first: int
+    events: tuple[Event, ...]
+    session: int
+    epoch: int = 0
+    stamp: Stamp | None = None
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.events) - 1
+
+
+class TopicState(Struct):
+    topic: str
+    count: int = 0
+    lower: dict[str, int] = {}
+    subs: dict[str, Registration] = {}
+    # Last event of each publisher that was numbered here.
+    numbered: dict[str, int] = {}
+    log: list[Batch] = []
+    retained: int = 0
+    # Everything up to here has left the log.
+    dropped: int = 0
+    # Highest number diffused; what each holder says it has.
+    published: int = 0
+    reported: dict[str, int] = {}
+    outstanding: int = 0
+    rate: float = 0.0
+    rated_at: float = 0.0
+
+
+class Manager:
+    """State and rules of one topic; knows nothing of links, stages and paths."""
+
+    def __init__(
+        self, state: TopicState, threshold: int, full: bool, retention: int, rated: bool
+    ) -> None:
+        self.s = state
+        self.group = Group(state.topic, threshold, state.subs)
+        self._everything = threshold == 0
+        self._full = full
+        self._retention = retention
+        self._rated = rated
+        # Derived from the group and the order; None when either has changed.
+        self._split: tuple[list[str], tuple[str, ...]] | None = None
+
+    # Stamping (section 4 of the report, Figure 2 of the supplement).
+
+    def create(
+        self, events: tuple[Event, ...], session: int, rank: Mapping[str, int], now: float
+    ) -> tuple[int, list[tuple[str, int]], tuple[str, ...]]:
+        """Number a batch: its first number, the entries known here, the topics to be asked."""
+        s = self.s
+        first = s.count + 1
+        s.count += len(events)
+        s.numbered[events[0].publisher] = events[-1].seq
+        s.log.append(Batch(first, events, session))
+        s.retained += len(events)
+        s.outstanding += 1
+        if self._rated:
+            self._note_rate(len(events), now)
+        if self._split is None:
+            self._split = self._split_group(rank)
+        below, above = self._split
+        # The number of the LAST event of the batch: nobody sees the counter in between.
+        known = [(s.topic, s.count)]
+        known += [(topic, s.lower.get(topic, 0)) for topic in below]
+        return first, known, above
+
+    def _split_group(self, rank: Mapping[str, int]) -> tuple[list[str], tuple[str, ...]]:
+        """The group: topics whose entries we know, and those above, in the order of the way up."""
+        mine = rank[self.s.topic]
+        others = tuple(rank) if self._everything else self.group.others
+        below = [topic for topic in others if rank[topic] > mine] if self._full else []
+        above = sorted(
+            (topic for topic in others if rank[topic] < mine), key=rank.__getitem__, reverse=True
+        )
+        return below, tuple(above)
+
+    def is_duplicate(self, events: tuple[Event, ...]) -> bool:
+        return events[0].seq <= self.s.numbered.get(events[0].publisher, 0)
+
+    def fill(
+        self, entries: list[tuple[str, int]], rank: Mapping[str, int], news: int | None = None
+    ) -> None:
+        """A stamp from below passes: learn from it, add our counter (copied, not moved). Only the
+        first `news` of its entries may be unknown here; by default all of them."""
+        s = self.s
+        mine = rank[s.topic]
+        holds = self.group.holds
+        raise_to(s.lower, [(t, n) for t, n in entries[:news] if rank[t] > mine and holds(t)])
+        entries.append((s.topic, s.count))
+
+    def is_under_way(self, first: int) -> bool:
+        """Whether a round that began with this number has not ended yet."""
+        index = bisect_left(self.s.log, first, key=_first)
+        return (
+            index < len(self.s.log)
+            and self.s.log[index].first == first
+            and self.s.log[index].stamp is None
+        )
+
+    def complete(self, first: int, epoch: int, others: Stamp) -> Batch:
+        """All entries are there: the batch may be shown."""
+        s = self.s
+        index = bisect_left(s.log, first, key=_first)
+        batch = s.log[index]
+        assert batch.first == first, "a round ends that was never begun"
+        assert batch.stamp is None, "a round ends twice"
+        batch.stamp = others
+        batch.epoch = epoch
+        s.outstanding -= 1
+        assert s.outstanding >= 0
+        s.published = max(s.published, batch.last)
+        self._trim()
+        return batch
+
+    # Subscriptions (Figure 7 of the report, as one versioned walk).
+
+    def walk(self, walk: Walk, entries: list[tuple[str, int]]) -> None:
+        """A subscriber changes what it holds; entries come from lower topics only."""
+        s = self.s
+        here = s.topic in walk.topics
+        held = s.subs.get(walk.subscriber)
+        self._split = None
+        if self.group.register(walk.subscriber, walk.version, walk.topics if here else ()):
+            if not here:
+                s.reported.pop(walk.subscriber, None)
+                self._trim()
+            elif held is None or not held.topics:
+                # Owed is only what is numbered from now on.
+                s.reported[walk.subscriber] = s.count
+        if here:
+            raise_to(s.lower, entries)
+            entries.append((s.topic, s.count))
+
+    def reconsider(self) -> None:
+        """There are new topics."""
+        self._split = None
+
+    def install(self, cut: Stamp) -> None:
+        """A new order: everything numbered so far comes before everything after it."""
+        self._split = None
+        raise_to(self.s.lower, [entry for entry in cut if self.group.holds(entry[0])])
+
+    # Repair and retention.
+
+    def repair(self, first: int, last: int) -> list[Events | Gone]:
+        """What is kept of the numbers asked for, and a plain word on what is not."""
+        s = self.s
+        answers: list[Events | Gone] = []
+        if first <= s.dropped:
+            answers.append(Gone(s.topic, s.dropped))
+            first = s.dropped + 1
+        last = min(last, first + REPAIR_EVENTS_MAX - 1)
+        index = max(0, bisect_left(s.log, first + 1, key=_first) - 1)
+        for batch in s.log[index:]:
+            if batch.first > last:
+                break
+            if batch.stamp is None or batch.last < first:
+                continue
+            low = max(first, batch.first)
+            events = batch.events[low - batch.first : last + 1 - batch.first]
+            answers.append(Events(s.topic, low, batch.epoch, batch.stamp, events))
+        return answers
+
+    def report(self, subscriber: str, number: int) -> None:
+        s = self.s
+        if subscriber in s.reported and number > s.reported[subscriber]:
+            # Nobody can have what was not yet numbered.
+            s.reported[subscriber] = min(number, s.count)
+            self._trim()
+
+    @property
+    def unreported(self) -> bool:
+        """Whether somebody may still miss an event that was diffused."""
+        published = self.s.published
+        return any(number < published for number in self.s.reported.values())
+
+    def _trim(self) -> None:
+        s = self.s
+        safe = min(s.reported.values(), default=s.count)
+        gone = 0
+        for batch in s.log:
+            enough = batch.last <= safe or s.retained > self._retention
+            if batch.stamp is None or not enough:
+                break
+            s.dropped = batch.last
+            s.retained -= len(batch.events)
+            gone += 1
+        if gone:
+            del s.log[:gone]
+
+    # The rate, for the ranking (section 5 of the report counts publications instead).
+
+    def rate(self, now: float) -> float:
+        """Publications a second, lately."""
+        s = self.s
+        passed = max(0.0, now - s.rated_at)
+        return s.rate * exp(-passed * _DECAY)
+
+    def _note_rate(self, count: int, now: float) -> None:
+        self.s.rate = self.rate(now) + count * _DECAY
+        self.s.rated_at = now
+
+
+_DECAY = 0.6931471805599453 / RATE_HALF_LIFE_S
+
+
+def _first(batch: Batch) -> int:
+    return batch.first

@@ -1,0 +1,211 @@
+"""What the roles of total order say to each other.
+
+Rule 1: a message holds values only, and whoever receives one may keep it: all are frozen.
+Rule 2: `at` names the topic a `Fill` or `Walk` has reached; `want` lists the topics it still needs,
+        lowest rank first. The route is decided hop by hop (path.py), never by the sender.
+Rule 3: what must arrive exactly once and in order travels in a `Frame` (link.py). What may be lost
+        travels bare: events, heartbeats, repairs and reports. Those say only what is durable, so
+        a copy sent by an owner that has been replaced meanwhile does no harm.
+
+Section numbers are those of "Total notification order", technical report MIDLAB 9/2011 ("the
+report"): its CREATE_STAMP and FILL_IN rounds are section 4, its subscription walk is Figure 7.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from inorder.core.event import Event, Stamp
+
+
+class Create(Struct, frozen=True, gc=False, array_like=True, tag="create"):
+    """A publisher asks for numbers for a batch; the payload comes along (F3)."""
+
+    topic: str
+    events: tuple[Event, ...]
+
+
+class Fill(Struct, frozen=True, gc=False, array_like=True, tag="fill"):
+    """A stamp on its way up. `rate` is the origin's publication rate, for the ranking."""
+
+    epoch: int
+    topic: str
+    first: int
+    count: int
+    at: str
+    want: tuple[str, ...]
+    stamp: Stamp
+    rate: float = 0.0
+
+
+class Complete(Struct, frozen=True, gc=False, array_like=True, tag="complete"):
+    """A stamp without gaps, back at its origin."""
+
+    topic: str
+    first: int
+    stamp: Stamp
+
+
+class Accepted(Struct, frozen=True, gc=False, array_like=True, tag="accepted"):
+    """The batch whose first event is `seq` has the numbers first, first + 1, ..."""
+
+    topic: str
+    seq: int
+    first: int
+    count: int
+    epoch: int
+    stamp: Stamp
+
+
+class Events(Struct, frozen=True, gc=False, array_like=True, tag="events"):
+    """A numbered batch for everybody who holds the topic.
+
+    `stamp` holds the entries of the other topics. They are shared by the whole batch: nobody can
+    see the counter between two events of a batch, so a batch is contiguous in the total order.
+    """
+
+    topic: str
+    first: int
+    epoch: int
+    stamp: Stamp
+    events: tuple[Event, ...]
+
+
+class Walk(Struct, frozen=True, gc=False, array_like=True, tag="walk"):
+    """A change of what a subscriber holds: `topics` from now on, told to all of `visit`.
+
+    `epoch` is -1 until the walk has entered, that is until the manager of the lowest topic of
+    `visit` has let it in and become responsible for it. A stage that passes it on to that manager
+    puts its own epoch into `seen`: who knows only an older order would send it back.
+    """
+
+    subscriber: str
+    version: int
+    topics: tuple[str, ...]
+    visit: tuple[str, ...]
+    epoch: int = -1
+    at: str = ""
+    want: tuple[str, ...] = ()
+    stamp: Stamp = ()
+    seen: int = 0
+
+
+class WalkDone(Struct, frozen=True, gc=False, array_like=True, tag="walk_done"):
+    """The walk has passed everybody; `stamp` says where each topic stood."""
+
+    subscriber: str
+    version: int
+    stamp: Stamp
+
+
+class Left(Struct, frozen=True, gc=False, array_like=True, tag="left"):
+    """The same news for the manager at which the walk entered: one round fewer outstanding."""
+
+    subscriber: str
+    version: int
+
+
+class Repair(Struct, frozen=True, gc=False, array_like=True, tag="repair"):
+    """A subscriber misses the numbers first..last of a topic."""
+
+    topic: str
+    first: int
+    last: int
+
+
+class Gone(Struct, frozen=True, gc=False, array_like=True, tag="gone"):
+    """The answer to a repair that comes too late: nothing up to `last` is kept any more."""
+
+    topic: str
+    last: int
+
+
+class Heartbeat(Struct, frozen=True, gc=False, array_like=True, tag="heartbeat"):
+    """The highest number diffused on a topic, said again while somebody may have missed it."""
+
+    topic: str
+    number: int
+
+
+class Report(Struct, frozen=True, gc=False, array_like=True, tag="report"):
+    """A subscriber has everything of a topic up to `number`."""
+
+    topic: str
+    number: int
+
+
+class SwapRequest(Struct, frozen=True, gc=False, array_like=True, tag="swap_request"):
+    """A manager found a busier topic below its own."""
+
+    epoch: int
+    upper: str
+    lower: str
+
+
+class Demand(Struct, frozen=True, gc=False, array_like=True, tag="demand"):
+    """A walk needs these topics on one line of the forest."""
+
+    topics: tuple[str, ...]
+
+
+class Reorder(Struct, frozen=True, gc=False, array_like=True, tag="reorder"):
+    """An operator's order of all topics; never on a wire, only in the ranking's log."""
+
+    order: tuple[str, ...]
+
+
+class Freeze(Struct, frozen=True, gc=False, array_like=True, tag="freeze"):
+    """Begin no rounds of this epoch any more; say when the last one has ended."""
+
+    epoch: int
+
+
+class Frozen(Struct, frozen=True, gc=False, array_like=True, tag="frozen"):
+    """All rounds begun here have ended; the counters of my topics stand at `counts`."""
+
+    epoch: int
+    counts: Stamp
+
+
+class Install(Struct, frozen=True, gc=False, array_like=True, tag="install"):
+    """The order of a new epoch. `cut` is the counter of every topic at the change; `parents` is
+    the forest as (topic, parent) pairs."""
+
+    epoch: int
+    order: tuple[str, ...]
+    cut: Stamp
+    parents: tuple[tuple[str, str], ...] = ()
+
+
+# What travels in frames.
+Body = (
+    Create | Fill | Complete | Accepted | Walk | WalkDone | Left
+    | SwapRequest | Demand | Reorder | Freeze | Frozen | Install
+)  # fmt: skip
+
+# What travels bare.
+Casual = Events | Repair | Gone | Heartbeat | Report
+
+
+class Frame(Struct, frozen=True, gc=False, array_like=True, tag="frame"):
+    """One numbered message of a session; `ack` is the last number received the other way.
+
+    `token` fences owners: whoever has heard a larger one of the same peer refuses this one.
+    """
+
+    session: int
+    token: int
+    number: int
+    ack: int
+    body: Body
+
+
+class Ack(Struct, frozen=True, gc=False, array_like=True, tag="ack"):
+    """Everything up to `number` has arrived."""
+
+    session: int
+    token: int
+    number: int
+
+
+Message = Frame | Ack | Casual | Body

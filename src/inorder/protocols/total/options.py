@@ -1,0 +1,147 @@
+"""The choices of `guarantee = "total"`, and which of them go together.
+
+Only what is needed to reproduce the papers' measurements can be switched. Published rules that
+break the order are not options; they are negative controls (tests/protocols/total/published.py).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from inorder.core.errors import BadScenario
+from inorder.core.limits import (
+    HELD_EVENTS_MAX,
+    OUTSTANDING_ROUNDS_MAX,
+    RETAINED_EVENTS_MAX,
+    WAITING_PUBLICATIONS_MAX,
+)
+
+
+class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[order]` of a scenario with `guarantee = "total"`."""
+
+    # tag: deliver at once, tagging what came too late. hold: wait, never tag.
+    mode: Literal["tag", "hold"] = "hold"
+    # tag: events waiting at most (None: none wait), and for how long (None: until room is needed).
+    # hold: events held back at most before the subscriber stops reading (None: the house limit).
+    buffer: int | None = None
+    ttl: float | None = None
+    stamp: Literal["full", "compact"] = "full"
+    path: Literal["chain", "forest", "sg"] = "chain"
+    # Common subscribers from which on two topics are sequenced; 2 is the papers' (unsafe) rule, 0
+    # sequences all topics with each other: for a log that somebody may read later.
+    threshold: Literal[0, 1, 2] = 1
+    diffusion: Literal["manager", "publisher"] = "manager"
+    # The ranking of topics: whether managers ask for swaps, and by which measure.
+    swaps: Literal["off", "on"] = "off"
+    metric: Literal["rate", "f"] = "rate"
+    alpha: float = 0.1
+    beta: float = 0.2
+    # rate: events a second below which a topic is not worth moving, and seconds between swaps.
+    rate_min: float = 0.1
+    swap_every: float = 1.0
+    # 0: one stage is home to all topics, and topics appear as they are named.
+    topics_per_stage: int = 1
+    # log: the network keeps what is diffused and hands over every topic whole and in its order, so
+    # that nothing is retained, repaired or said twice.
+    network: Literal["lossy", "log"] = "lossy"
+    # A publisher that changes topic waits for its earlier events (order across its topics).
+    fence: bool = False
+    window: int = 64
+    batch: int = 64
+    # Events a topic manager keeps for subscribers that missed them.
+    retention: int = RETAINED_EVENTS_MAX
+    # trusted: the driver's links are reliable and in order already, and nobody crashes.
+    links: Literal["sessions", "trusted"] = "sessions"
+    resend: float = 0.5
+    repair: float = 0.5
+    heartbeat: float = 1.0
+
+    def __post_init__(self) -> None:
+        for key, value, low, high in (
+            ("buffer", self.buffer, 0, HELD_EVENTS_MAX),
+            ("ttl", self.ttl, 0.0, 1e9),
+            ("topics_per_stage", self.topics_per_stage, 0, 1_000_000),
+            ("window", self.window, 1, OUTSTANDING_ROUNDS_MAX),
+            ("batch", self.batch, 1, WAITING_PUBLICATIONS_MAX),
+            ("retention", self.retention, 0, RETAINED_EVENTS_MAX),
+            ("resend", self.resend, 1e-3, 1e3),
+            ("repair", self.repair, 1e-3, 1e3),
+            ("heartbeat", self.heartbeat, 1e-3, 1e3),
+            ("alpha", self.alpha, 1e-9, 1e9),
+            ("beta", self.beta, 0.0, 1e9),
+            ("rate_min", self.rate_min, 0.0, 1e9),
+            ("swap_every", self.swap_every, 0.0, 1e9),
+        ):
+            if value is not None and not low <= value <= high:
+                raise BadScenario(f"order.{key}", f"{value:g} is not between {low:g} and {high:g}")
+        self._together()
+
+    def _together(self) -> None:
+        """Combinations the specification proves, or needs to reproduce a figure."""
+        if self.topics_per_stage == 0 and (self.swaps == "on" or self.path != "chain"):
+            raise BadScenario("order.topics_per_stage", "topics that appear as they are named need "
+                              "path = chain and swaps = off")  # fmt: skip
+        if self.mode == "hold":
+            if self.stamp != "full":
+                raise BadScenario("order.stamp", "hold needs full stamps: compact ones cannot say "
+                                  "which lower-ranked events are missing")  # fmt: skip
+            if self.path == "sg":
+                raise BadScenario("order.path", "hold needs chain or forest: on other paths "
+                                  "stamps overtake each other and wait in a circle")  # fmt: skip
+            if self.ttl is not None:
+                raise BadScenario("order.ttl", "hold waits as long as it takes; use tag")
+            if self.buffer == 0:
+                raise BadScenario("order.buffer", "hold needs room for at least one event")
+        elif self.buffered:
+            if self.stamp != "full":
+                raise BadScenario("order.stamp", "a buffer needs full stamps")
+            if self.path == "sg":
+                raise BadScenario("order.path", "a buffer needs chain or forest")
+        elif self.ttl is not None:
+            raise BadScenario("order.ttl", "says how long a buffer keeps events: set order.buffer")
+
+    @property
+    def buffered(self) -> bool:
+        """Whether events that are too early wait."""
+        return self.mode == "hold" or bool(self.buffer)
+
+    @property
+    def room(self) -> int:
+        """Events that may wait at a subscriber."""
+        if self.mode == "hold":
+            return self.buffer or HELD_EVENTS_MAX
+        return self.buffer or 0
+
+
+def on_log(options: Options) -> Options:
+    """The same options over a network that keeps everything, with topics not known beforehand.
+
+    Hold forgets its `buffer`: what found no room would have to be asked for again, and nobody asks
+    a log. What it holds back is bounded by what the log hands over at once.
+    """
+    if options.stamp != "full" or options.path != "chain" or options.swaps != "off":
+        raise BadScenario("order", "a log wants stamp = full, path = chain and swaps = off")
+    if options.links == "trusted":
+        raise BadScenario("order.links", "processes come and go: a log wants sessions")
+    return replace(
+        options, topics_per_stage=0, threshold=0, network="log", diffusion="manager", retention=0,
+        buffer=None if options.mode == "hold" else options.buffer,
+    )  # fmt: skip
+
+
+def promises(options: Options) -> tuple[str, ...]:
+    """The checks these options keep, as far as they are proved.
+
+    Two common subscribers as the threshold is the papers' rule, and lets two orders appear when
+    the second of them arrives (R2, S7). Nothing about the order across topics is promised then,
+    nor that hold ends: its proof needs one order of everything. Within a topic the numbers alone
+    keep the order.
+    """
+    if options.threshold == 2:
+        kept = ("causal", "fifo", "unique")
+        return kept if options.mode == "hold" else (*kept, "reliable")
+    return ("total", "causal", "fifo", "unique", "reliable")

@@ -1,0 +1,207 @@
+"""A subscriber fed from a log: it walks to nobody, and nobody answers it.
+
+Rule 1: every event it is given leaves: in order, or tagged, or as a duplicate that is noted. There
+        is nobody to ask again, so nothing may be refused for want of room.
+Rule 2: hold waits for what is missing, as long as input lasts and there is room. Both at an end,
+        it passes over the hole, and what comes for it later is tagged, however late. So is what
+        may be a duplicate or not (received.py).
+Rule 3: a topic starts where it is said to (`start`), else at its first number. One that is named
+        there is held from the beginning: what names its events waits for them. Any other is held
+        from its first event on, because until then nobody knows that it will be given.
+
+Theory. Without a hole, tag with a buffer that never fills delivers what hold delivers: the engine
+releases what is ready in the same order, and nothing ready is late. So hold is read as tag with
+the largest buffer, which also knows what to do when the hole is never filled.
+
+Who reads a log needs stamps that sequence all its topics (`threshold = 0`), whoever subscribed when
+they were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from inorder.core.effect import Deliver, Effect, Note
+from inorder.core.errors import BadMessage
+from inorder.core.event import Event
+from inorder.core.limits import HELD_EVENTS_MAX
+from inorder.core.pack import pack, unpacker
+from inorder.protocols.total.directory import OPEN_STAGE
+from inorder.protocols.total.engine import Engine, EngineState
+from inorder.protocols.total.holding import Key
+from inorder.protocols.total.messages import Events
+from inorder.protocols.total.options import Options
+from inorder.protocols.total.received import Received
+from inorder.protocols.total.stamp import read_text, text_of, texts_of
+
+
+class _State(Struct):
+    name: str
+    options: Options
+    # Where topics start that are not at their beginning; first: at the first number seen.
+    start: dict[str, int] = {}
+    from_first: bool = False
+    engine: EngineState = field(default_factory=EngineState)
+    received: dict[str, Received] = {}
+
+
+_unpack = unpacker(_State)
+
+
+class Reader:
+    """The machine of one subscriber over a log."""
+
+    def __init__(
+        self,
+        name: str,
+        options: Options | None = None,
+        start: Mapping[str, int] | None = None,
+        from_first: bool = False,
+    ) -> None:
+        options = options or Options()
+        if options.mode == "hold":
+            room = options.buffer or HELD_EVENTS_MAX
+            options = replace(options, mode="tag", buffer=room)
+        self._become(_State(name, options, dict(start or {}), from_first))
+        for topic in sorted(self._s.start):
+            self._begin(topic, 1)
+
+    def _become(self, state: _State) -> None:
+        self._s = state
+        self._engine = Engine(state.engine, state.options)
+
+    def receive(self, source: str, message: Any, now: float) -> list[Effect]:
+        if not isinstance(message, Events) or message.first < 1 or not message.events:
+            raise BadMessage(source, f"{type(message).__name__} is nothing for a reader")
+        topic = message.topic
+        self.hold(topic, message.first)
+        engine, received = self._engine, self._s.received[topic]
+        passes = engine.passes(topic, message.first, message.epoch, message.stamp)
+        if passes and received.extend(message.first, len(message.events)):
+            engine.deliver_batch(
+                topic, message.first, message.epoch, message.stamp, message.events, now
+            )
+            return self._take_out()
+        for number, event in enumerate(message.events, message.first):
+            found = received.add(number)
+            if found == "new":
+                engine.arrive((topic, number), message.epoch, message.stamp, event, now)
+            elif found == "again":
+                engine.out.append(Note("duplicate", event.id))
+            else:
+                engine.out.append(Deliver(event, False))
+        return self._take_out()
+
+    def _begin(self, topic: str, first: int) -> None:
+        start = self.start_of(topic, first)
+        self._engine.activate([topic], ((topic, start),), 0.0)
+        self._s.received[topic] = Received(start, start)
+
+    # For skim.py.
+
+    @property
+    def options(self) -> Options:
+        return self._s.options
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    @property
+    def received(self) -> dict[str, Received]:
+        return self._s.received
+
+    def start_of(self, topic: str, first: int) -> int:
+        """The number before the first one owed, if `first` is the first one given."""
+        s = self._s
+        if topic in s.received:
+            return s.engine.start[topic]
+        return s.start.get(topic, first - 1 if s.from_first else 0)
+
+    def hold(self, topic: str, first: int) -> None:
+        """Hold a topic from now on, unless it is held already."""
+        if topic not in self._s.received:
+            self._begin(topic, first)
+
+    def let_go(self, key: Key) -> None:
+        """An event that waited has been delivered."""
+        self._engine.held.pop(key)
+        self._engine._since.pop(key, None)
+
+    def look_again(self) -> None:
+        """Clocks have moved by other hands: see anew what each waiting event waits for."""
+        for topic, number, held in self._engine.held.rows():
+            self._engine._park((topic, number), held.stamp)
+
+    def fire(self, timer: str, now: float) -> list[Effect]:
+        kind, _, rest = timer.partition("/")
+        assert kind == "ttl", timer
+        topic, _, number = rest.rpartition("/")
+        self._engine.expire((topic, int(number)), now)
+        return self._take_out()
+
+    def finish(self, now: float) -> list[Effect]:
+        """Nothing will come any more: whoever still waits goes, in stamp order."""
+        self._engine.force_all(now)
+        return self._take_out()
+
+    @property
+    def waiting(self) -> int:
+        """Events held back."""
+        return self._engine.held.size
+
+    def snapshot(self) -> bytes:
+        self._engine.store()
+        return pack(self._s)
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> Self:
+        reader = cls("")
+        reader._become(_unpack(snapshot))
+        return reader
+
+    def _take_out(self) -> list[Effect]:
+        effects, self._engine.out = self._engine.out, []
+        return effects
+
+
+def events(message: Any) -> tuple[Event, ...]:
+    """The events a message holds."""
+    return message.events if isinstance(message, Events) else ()
+
+
+def source(message: Any) -> str:
+    """Who diffuses to a log: the one stage of an open directory."""
+    return OPEN_STAGE
+
+
+def skimmer(names: Sequence[str], codes: Any, stamps: bytes) -> Any:
+    """The stamps of many rows read at once (skim.py), if they are all as they should be."""
+    from inorder.protocols.total.skim import read
+
+    return read(names, codes, stamps)
+
+
+def stamped(message: Any) -> list[tuple[Event, str]]:
+    """The events of what a topic manager diffused, each with its stamp as text."""
+    if not isinstance(message, Events):
+        return []
+    events = message.events
+    texts = texts_of(message.epoch, message.stamp, message.topic, message.first, len(events))
+    return list(zip(events, texts, strict=True))
+
+
+def restamped(event: Event, stamp: str) -> Events:
+    """The way back, for one event; `BadFrame` if the text is no stamp."""
+    epoch, number, others = read_text(event.topic, stamp)
+    return Events(event.topic, number, epoch, others, (event,))
+
+
+def placeholder(topic: str, offset: int) -> str:
+    """The stamp of an event of which only its place in its topic is known: it says nothing about
+    other topics."""
+    return text_of(0, ((topic, offset + 1),))

@@ -1,0 +1,498 @@
+"""A stage: the process that is home to some topics, and its part in rounds, walks and epochs.
+
+Rule 1: a round or walk belongs to the epoch in which it entered. One of a newer epoch waits for
+        our `Install` (E4); one of an older epoch cannot exist, since an epoch ends only when all
+        its rounds have (E1, E2).
+Rule 2: while frozen nothing enters; what has entered is served (ranking.py says why).
+Rule 3: stamps and walks take the same way (path.py), hop by hop in order of arrival.
+Rule 4: the payload came with the request, so the manager itself diffuses. In the report the
+        publisher does, and one that dies in between leaves a hole for ever (F3).
+
+Back-pressure: a manager has OUTSTANDING_ROUNDS_MAX rounds under way, further requests queue here,
+and when QUEUED_REQUESTS_MAX wait, requests are left with their senders (link.py sends again).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from inorder.core.effect import CancelTimer, Diffuse, Effect, Note, Send, SetTimer
+from inorder.core.errors import BadMessage
+from inorder.core.event import Stamp
+from inorder.core.limits import HEARTBEATS_MAX, OUTSTANDING_ROUNDS_MAX, QUEUED_REQUESTS_MAX
+from inorder.core.pack import pack, unpacker
+from inorder.protocols.total.directory import RANKING, Directory
+from inorder.protocols.total.link import Link
+from inorder.protocols.total.manager import Batch, Manager, TopicState
+from inorder.protocols.total.messages import (
+    Accepted,
+    Body,
+    Complete,
+    Create,
+    Demand,
+    Events,
+    Fill,
+    Freeze,
+    Frozen,
+    Heartbeat,
+    Install,
+    Left,
+    Repair,
+    Report,
+    SwapRequest,
+    Walk,
+    WalkDone,
+)
+from inorder.protocols.total.metric import wants_swap
+from inorder.protocols.total.options import Options
+from inorder.protocols.total.path import Path
+from inorder.protocols.total.service import Service
+from inorder.protocols.total.stage_check import check_body
+from inorder.protocols.total.stamp import stamp_of, with_own, without
+from inorder.protocols.total.version import life_of
+
+# Heartbeats back off to this many times the first interval.
+BACK_OFF_MAX = 8
+
+
+class Waiting(Struct, frozen=True, gc=False):
+    """A request that waits, and the session its answer goes to."""
+
+    publisher: str
+    session: int
+    request: Create
+
+
+class _State(Struct):
+    name: str
+    topics: tuple[str, ...]
+    options: Options
+    order: tuple[str, ...]
+    epoch: int = 0
+    parents: dict[str, str] = {}
+    managers: dict[str, TopicState] = {}
+    frozen: bool = False
+    answered: bool = False
+    # Requests by topic and walks that may not enter yet; walks entered here and under way.
+    requests: dict[str, list[Waiting]] = {}
+    walks: list[Walk] = []
+    entered: list[tuple[str, int]] = []
+    # Fills and walks of an epoch still to be installed.
+    early: list[Fill | Walk] = []
+    # The epoch in which a swap was last asked for, and when.
+    asked: int = -1
+    asked_at: float = 0.0
+    # Heartbeats sent since a topic's last event, for topics whose timer runs.
+    beats: dict[str, int] = {}
+    links: dict[str, Link] = {}
+    token: int = 0
+    logged: int = 0
+
+
+_unpack = unpacker(_State)
+
+
+class Stage(Service):
+    """The machine of one stage."""
+
+    def __init__(self, name: str, directory: Directory, options: Options) -> None:
+        super().__init__(name, directory, options)
+        self._bodies = {
+            Create: self._on_create,
+            Fill: self._on_fill,
+            Complete: self._on_complete,
+            Walk: self._on_walk,
+            Left: self._on_left,
+            Freeze: self._on_freeze,
+            Install: self._on_install,
+        }
+        self._casuals = {Repair: self._on_repair, Report: self._on_report}
+        s = _State(name, directory.topics, options, directory.topics)
+        s.managers = {topic: TopicState(topic) for topic in directory.topics_at(name)}
+        self._become(s)
+
+    def _become(self, state: _State) -> None:
+        options = self.options
+        self.s = state
+        if self.directory.open:
+            self.directory = Directory(state.order, options.topics_per_stage)
+        self.links.peers = state.links
+        self.links.token = state.token
+        self._logged = state.logged
+        self.managers = {topic: self._manager(each) for topic, each in state.managers.items()}
+        self.path = Path(options.path, state.order, self.directory, state.parents)
+
+    def _manager(self, state: TopicState) -> Manager:
+        options = self.options
+        rated = options.swaps == "on" and options.metric == "rate"
+        full = options.stamp == "full"
+        return Manager(state, options.threshold, full, options.retention, rated)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing under way, nothing waiting: what a finished world must look like (L3)."""
+        s = self.s
+        waiting = s.walks or s.entered or s.early or any(s.requests.values()) or s.frozen
+        return not waiting and self.links.idle and not any(
+            each.outstanding for each in s.managers.values()
+        )  # fmt: skip
+
+    def _check(self, source: str, session: int, body: Body) -> None:
+        check_body(self, source, session, body)
+
+    def _full(self, body: Body) -> bool:
+        s = self.s
+        # Only what comes from a client may wait there. What has entered must always be taken: a
+        # freeze may be waiting for it, and what is queued here waits for the end of the freeze.
+        if not isinstance(body, Create) and not (isinstance(body, Walk) and _is_new(body)):
+            return False
+        waiting = len(s.walks) + sum(len(queue) for queue in s.requests.values())
+        return waiting >= QUEUED_REQUESTS_MAX
+
+    # Publishing.
+
+    def _on_create(self, source: str, request: Create, now: float) -> list[Effect]:
+        """A publisher wants numbers. Requests of one topic never overtake each other here: who
+        comes while others wait queues behind them, whatever they wait for."""
+        self._admit((request.topic,))
+        link = self.links.peers.get(source)
+        waiting = Waiting(source, link.session if link else 0, request)
+        queue = self.s.requests.get(request.topic)
+        if queue or not self._may_begin(request.topic):
+            self.s.requests.setdefault(request.topic, []).append(waiting)
+            return []
+        return self._begin(waiting, now)
+
+    def _admit(self, topics: tuple[str, ...]) -> None:
+        """Topics named for the first time get the lowest ranks (directory.py says why nobody else
+        need know). The input that names them is in the log, so a replay admits them alike."""
+        new = [topic for topic in topics if topic not in self.managers]
+        if new and self.directory.open:
+            s = self.s
+            s.order = (*s.order, *new)
+            self.directory = Directory(s.order, self.options.topics_per_stage)
+            for topic in new:
+                s.managers[topic] = TopicState(topic)
+                self.managers[topic] = self._manager(s.managers[topic])
+            for manager in self.managers.values():
+                manager.reconsider()
+            self.path = Path(self.options.path, s.order, self.directory, s.parents)
+
+    def _may_begin(self, topic: str) -> bool:
+        return not self.s.frozen and self.s.managers[topic].outstanding < OUTSTANDING_ROUNDS_MAX
+
+    def _begin(self, waiting: Waiting, now: float) -> list[Effect]:
+        """Number a batch and send its stamp up. From here on the round must end before the
+        epoch does: it counts as outstanding until its `Complete` is back."""
+        request = waiting.request
+        manager = self.managers[request.topic]
+        if manager.is_duplicate(request.events):
+            return [Note("duplicate_create", request.events[0].id)]
+        rank = self.path.rank
+        first, entries, above = manager.create(request.events, waiting.session, rank, now)
+        rate = manager.rate(now) if self.options.metric == "rate" else 0.0
+        fill = Fill(self.s.epoch, request.topic, first, len(request.events), request.topic,
+                    above, (), rate)  # fmt: skip
+        return self._climb(fill, entries, now)
+
+    def _on_fill(self, source: str, fill: Fill, now: float) -> list[Effect]:
+        """A stamp from below. Its sender may have installed the next epoch before us."""
+        if fill.epoch > self.s.epoch:
+            self.s.early.append(fill)
+            return [Note("early", "fill")]
+        assert fill.epoch == self.s.epoch, "rounds of an old epoch cannot exist"
+        return self._climb(fill, [*fill.stamp], now)
+
+    def _climb(self, fill: Fill, entries: list[tuple[str, int]], now: float) -> list[Effect]:
+        """From `fill.at`, which is ours, up to another stage, or home when nothing is missing.
+
+        Where one stage is home to all topics, each stamp passes all managers above before the next
+        one begins. So they know every number in it but the first, its own: without a look at the
+        others the way up costs a step a topic, not a step for each two of them.
+        """
+        effects: list[Effect] = []
+        at = fill.at
+        want = fill.want
+        done = 0
+        news = 1 if self.directory.open else None
+        while True:
+            if done < len(want) and want[done] == at:
+                manager = self.managers[at]
+                effects += self._ask_swap(manager, fill, entries, now)
+                manager.fill(entries, self.path.rank, news)
+                done += 1
+            if done == len(want):
+                return [*effects, *self._return(fill, stamp_of(dict(entries)), now)]
+            at = self.path.next(at, want[done])
+            if at not in self.managers:
+                passed = replace(fill, at=at, want=want[done:], stamp=tuple(entries))
+                self.links.post(self.directory.home(at), passed)
+                return effects
+
+    def _return(self, fill: Fill, stamp: Stamp, now: float) -> list[Effect]:
+        """Nothing is missing: straight home. The way back needs no order, hence no path."""
+        complete = Complete(fill.topic, fill.first, stamp)
+        home = self.directory.home(fill.topic)
+        if home == self.name:
+            return self._on_complete(self.name, complete, now)
+        self.links.post(home, complete)
+        return []
+
+    def _on_complete(self, source: str, complete: Complete, now: float) -> list[Effect]:
+        """A stamp of ours is back: show the batch, make room for the next, and if this was the
+        last round of a frozen epoch say so."""
+        topic = complete.topic
+        manager = self.managers[topic]
+        others = without(complete.stamp, topic)
+        batch = manager.complete(complete.first, self.s.epoch, others)
+        effects = self._show(topic, batch, others)
+        effects += self._watch(topic)
+        effects += self._drain(topic, now)
+        self._try_answer()
+        return effects
+
+    def _drain(self, topic: str, now: float) -> list[Effect]:
+        """Begin what waited for room, or for the end of a freeze."""
+        effects: list[Effect] = []
+        # Taken out meanwhile: a round that ends at once must not drain from inside.
+        queue = self.s.requests.pop(topic, [])
+        begun = 0
+        while begun < len(queue) and self._may_begin(topic):
+            effects += self._begin(queue[begun], now)
+            begun += 1
+        if begun < len(queue):
+            self.s.requests[topic] = queue[begun:]
+        return effects
+
+    def _show(self, topic: str, batch: Batch, others: Stamp) -> list[Effect]:
+        """Diffuse a complete batch and tell its publisher."""
+        events = batch.events
+        stamp = with_own(others, topic, batch.last)
+        accepted = Accepted(topic, events[0].seq, batch.first, len(events), batch.epoch, stamp)
+        self.links.post(events[0].publisher, accepted, batch.session)
+        if self.options.diffusion == "publisher":
+            return []
+        return [Diffuse(topic, Events(topic, batch.first, batch.epoch, others, events))]
+
+    # Subscriptions.
+
+    def _on_walk(self, source: str, walk: Walk, now: float) -> list[Effect]:
+        """A subscriber's change: on its way up, or still looking for the stage where it enters.
+
+        Walks take the path of the stamps, so a walk is a point of the total order: what is before
+        it at one manager is before it at all (the consistent cut of section 6).
+        """
+        self._admit(walk.visit)
+        s = self.s
+        if walk.epoch > s.epoch or walk.seen > s.epoch:
+            s.early.append(walk)
+            return [Note("early", "walk")]
+        if walk.epoch >= 0:
+            assert walk.epoch == s.epoch, "walks of an old epoch cannot exist"
+            return self._visit_walk(walk, [*walk.stamp])
+        home = self.directory.home(self.path.upwards(walk.visit)[0])
+        if home != self.name:
+            # The subscriber knows an older order than ours.
+            self.links.post(home, replace(walk, seen=s.epoch))
+            return [Note("walk_passed_on", home)]
+        return self._enter(walk)
+
+    def _enter(self, walk: Walk) -> list[Effect]:
+        """Let a walk in, unless nothing may enter now or the forest does not reach its topics."""
+        s = self.s
+        if s.frozen:
+            s.walks.append(walk)
+            return []
+        if self.options.path == "forest" and len(walk.visit) > 1:
+            # Said even if the forest has the line already: later forests must keep it.
+            self.links.post(RANKING, Demand(walk.visit))
+            if not self.path.covers(walk.visit):
+                s.walks.append(walk)
+                return [Note("demand")]
+        s.entered.append((walk.subscriber, walk.version))
+        want = self.path.upwards(walk.visit)
+        entered = replace(walk, epoch=s.epoch, at=want[0], want=want)
+        return self._visit_walk(entered, [])
+
+    def _visit_walk(self, walk: Walk, entries: list[tuple[str, int]]) -> list[Effect]:
+        """From `walk.at`, which is ours, up to another stage or to the walk's end."""
+        at = walk.at
+        done = 0
+        while at in self.managers:
+            if walk.want[done] == at:
+                self.managers[at].walk(walk, entries)
+                done += 1
+            if done == len(walk.want):
+                return self._end_walk(walk, stamp_of(dict(entries)))
+            at = self.path.next(at, walk.want[done])
+        passed = replace(walk, at=at, want=walk.want[done:], stamp=tuple(entries))
+        self.links.post(self.directory.home(at), passed)
+        return []
+
+    def _end_walk(self, walk: Walk, stamp: Stamp) -> list[Effect]:
+        """Everybody knows: tell the subscriber, and the stage that answers for the walk."""
+        done = WalkDone(walk.subscriber, walk.version, stamp)
+        self.links.post(walk.subscriber, done, life_of(walk.version))
+        left = Left(walk.subscriber, walk.version)
+        home = self.directory.home(self.path.upwards(walk.visit)[0])
+        if home == self.name:
+            return self._on_left(self.name, left, 0.0)
+        self.links.post(home, left)
+        return []
+
+    def _on_left(self, source: str, left: Left, now: float) -> list[Effect]:
+        self.s.entered.remove((left.subscriber, left.version))
+        self._try_answer()
+        return []
+
+    # Epochs.
+
+    def _on_freeze(self, source: str, freeze: Freeze, now: float) -> list[Effect]:
+        """Let nothing in any more. What is under way needs nothing that is frozen, so it ends."""
+        assert not self.s.frozen, "one change at a time"
+        self.s.frozen = True
+        self.s.answered = False
+        self._try_answer()
+        return [Note("frozen")]
+
+    def _try_answer(self) -> None:
+        """Frozen, and everything that entered here has ended: tell the ranking."""
+        s = self.s
+        if not s.frozen or s.answered or s.entered:
+            return
+        if any(each.outstanding for each in s.managers.values()):
+            return
+        s.answered = True
+        counts = stamp_of({topic: each.count for topic, each in s.managers.items()})
+        self.links.post(RANKING, Frozen(s.epoch, counts))
+
+    def _on_install(self, source: str, install: Install, now: float) -> list[Effect]:
+        s = self.s
+        assert s.frozen, "an order is installed in a frozen stage"
+        assert s.answered, "an order is installed when all rounds have ended"
+        s.epoch = install.epoch
+        s.order = install.order
+        s.parents = dict(install.parents)
+        s.frozen = False
+        self.path = Path(self.options.path, s.order, self.directory, s.parents)
+        # The cut: all events of old epochs come before all new ones, wherever they are compared.
+        for manager in self.managers.values():
+            manager.install(install.cut)
+        return [Note("installed"), *self._catch_up(now)]
+
+    def _catch_up(self, now: float) -> list[Effect]:
+        """What waited for the new epoch goes on, in order of arrival."""
+        s = self.s
+        effects: list[Effect] = []
+        early, s.early = s.early, []
+        for message in early:
+            if isinstance(message, Fill):
+                effects += self._on_fill(self.name, message, now)
+            else:
+                effects += self._on_walk(self.name, message, now)
+        walks, s.walks = s.walks, []
+        for walk in walks:
+            effects += self._on_walk(self.name, walk, now)
+        for topic in sorted(s.requests):
+            effects += self._drain(topic, now)
+        return effects
+
+    def _ask_swap(
+        self, manager: Manager, fill: Fill, entries: list[tuple[str, int]], now: float
+    ) -> list[Effect]:
+        """The ranking's business: is a topic below busier than this one?"""
+        s = self.s
+        options = self.options
+        if options.swaps == "off" or s.asked == s.epoch:
+            return []
+        # A clock that jumped back must not silence us: only a true distance counts.
+        soon = 0.0 <= now - s.asked_at < options.swap_every
+        if options.metric == "rate" and s.asked >= 0 and soon:
+            return []
+        lower = wants_swap(options, manager, fill, entries, self.path.rank, now)
+        if lower is None:
+            return []
+        s.asked = s.epoch
+        s.asked_at = now
+        self.links.post(RANKING, SwapRequest(s.epoch, manager.s.topic, lower))
+        return [Note("swap_asked")]
+
+    # Repair, reports and heartbeats: none of them is in the log.
+
+    def _on_repair(self, source: str, repair: Repair, now: float) -> list[Effect]:
+        """Rounds not yet complete are passed over: they will be diffused, or asked for again."""
+        if repair.topic not in self.managers or not 1 <= repair.first <= repair.last:
+            raise BadMessage(source, f"asks {self.name} for numbers of {repair.topic}")
+        answers = self.managers[repair.topic].repair(repair.first, repair.last)
+        return [Note("repair"), *(Send(source, answer) for answer in answers)]
+
+    def _on_report(self, source: str, report: Report, now: float) -> list[Effect]:
+        manager = self.managers.get(report.topic)
+        if manager is None:
+            raise BadMessage(source, f"reports {report.topic} to {self.name}")
+        manager.report(source, report.number)
+        if report.topic in self.s.beats and not manager.unreported:
+            del self.s.beats[report.topic]
+            return [CancelTimer(f"heartbeat/{report.topic}")]
+        return []
+
+    def _watch(self, topic: str) -> list[Effect]:
+        """An event was diffused: say so again until everybody has reported it."""
+        if not self.managers[topic].unreported:
+            return []
+        if self.options.network == "log":
+            return []
+        beats = self.s.beats
+        running = topic in beats
+        beats[topic] = 0
+        return [] if running else [SetTimer(f"heartbeat/{topic}", self.options.heartbeat)]
+
+    def _fire(self, timer: str, now: float) -> list[Effect]:
+        """A heartbeat is due: the loss of a topic's last event shows in nothing else (L6)."""
+        topic = timer.partition("/")[2]
+        manager = self.managers[topic]
+        beats = self.s.beats.pop(topic, HEARTBEATS_MAX) + 1
+        if not manager.unreported:
+            return []
+        if beats > HEARTBEATS_MAX:
+            return [Note("heartbeat_gave_up", topic)]
+        self.s.beats[topic] = beats
+        wait_s = self.options.heartbeat * min(2**beats, BACK_OFF_MAX)
+        return [
+            Diffuse(topic, Heartbeat(topic, manager.s.published)),
+            SetTimer(timer, wait_s),
+        ]
+
+    def _resume(self, now: float) -> list[Effect]:
+        """A batch may have been complete but not diffused when we crashed: heartbeats find out
+        who misses it, so nothing needs to be diffused twice."""
+        self.s.beats.clear()
+        effects: list[Effect] = []
+        for topic in self.managers:
+            effects += self._watch(topic)
+        return effects
+
+    # The whole state.
+
+    def snapshot(self) -> bytes:
+        self.s.token = self.links.token
+        self.s.logged = self._logged
+        return pack(self.s)
+
+    def _load(self, snapshot: bytes) -> None:
+        self._become(_unpack(snapshot))
+
+    @classmethod
+    def restore(cls, snapshot: bytes) -> Self:
+        state: Any = _unpack(snapshot)
+        directory = Directory(state.topics, state.options.topics_per_stage)
+        stage = cls(state.name, directory, state.options)
+        stage._become(state)
+        return stage
+
+
+def _is_new(walk: Walk) -> bool:
+    return walk.epoch < 0 and not walk.seen
