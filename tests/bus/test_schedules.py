@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 import inorder
+from inorder import brokers
 from inorder.brokers import memory
 from inorder.brokers.memory import MemoryBroker, Owner
 from inorder.brokers.rows import MailRow, Turn
-from inorder.bus import brokers
 from inorder.bus.host import Host
 from inorder.core.errors import BadTrace, InorderError, Refused, Unsure
 from tests.bus.contract_ends import failing
