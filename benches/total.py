@@ -22,6 +22,7 @@ from benches.measure import Contest
 from inorder.core import wire
 from inorder.core.effect import Diffuse, Join, Send
 from inorder.core.event import Event
+from inorder.core.machine import make_all
 from inorder.guarantee.registry import guarantee
 from inorder.protocols.total.messages import Create, Events
 
@@ -36,7 +37,7 @@ class Loop:
     def __init__(self, topics: list[str], links: str) -> None:
         self.options = TOTAL.options(links=links, window=1024)
         self.topics = topics
-        self.machines: dict[str, Any] = dict(TOTAL.services(topics, self.options))
+        self.machines: dict[str, Any] = dict(make_all(TOTAL.services(topics, self.options)))
         self.queue: deque[tuple[str, str, Any]] = deque()
         self.diffused = 0
 

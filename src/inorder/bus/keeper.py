@@ -77,9 +77,9 @@ class Keeper:
     async def _look(self, ordered: Guarantee) -> None:
         services = ordered.services((), ordered.log.options(ordered.options()))
         async with self._looking:
-            for name, machine in services.items():
+            for name, builder in services.items():
                 if name not in self._host.nodes and not await self._host.broker.owner_lives(name):
-                    await self._take_over(name, machine, ordered)
+                    await self._take_over(name, builder.make(), ordered)
 
     async def _take_over(self, name: str, machine: Machine, ordered: Guarantee) -> None:
         broker = self._host.broker

@@ -19,8 +19,10 @@ whose effects resend what may have been lost and set the timers anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, Self, runtime_checkable
+
+from msgspec import Struct
 
 from inorder.core.effect import Effect
 from inorder.core.event import Scalar
@@ -91,6 +93,19 @@ class Reader(Machine, Protocol):
     @property
     def waiting(self) -> int:
         """Events held back."""
+
+
+class Builder(Struct, frozen=True):
+    """How a machine is made, once for each of its lives; `topic` is the one it lives with, where a
+    network gives topics a place."""
+
+    make: Callable[[], Machine]
+    topic: str
+
+
+def make_all(builders: Mapping[str, Builder]) -> dict[str, Machine]:
+    """The machines themselves, by name."""
+    return {name: builder.make() for name, builder in builders.items()}
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from inorder.core.errors import Misuse, UnknownName
 from inorder.core.event import Event
-from inorder.core.machine import Client, Machine, Reader
+from inorder.core.machine import Builder, Client, Reader
 from inorder.guarantee import none
 from inorder.protocols import fifo, total
 from inorder.protocols.fifo import reader as fifo_log
@@ -107,15 +107,15 @@ class Guarantee(Struct, frozen=True):
     """How a guarantee is built, and which promises (checks) it claims to keep.
 
     `client` builds the machine an application talks to, from its name and all topics. `services`
-    builds the machines that must run besides the clients (a topic manager, say), by name, for the
-    given topics. `promises` may depend on the options. `describe` tells people what the summed
-    accounts of all machines mean (machine.Accountable).
+    says how the machines are built that must run besides the clients (a topic manager, say), by
+    name, for the given topics. `promises` may depend on the options. `describe` tells people what
+    the summed accounts of all machines mean (machine.Accountable).
     """
 
     name: str
     options: type[Struct]
     client: ClientClass
-    services: Callable[[Sequence[str], Any], dict[str, Machine]]
+    services: Callable[[Sequence[str], Any], dict[str, Builder]]
     promises: Callable[[Any], tuple[str, ...]]
     log: Log = NO_LOG
     describe: Callable[[dict[str, float], Any], list[str]] = lambda account, options: []
@@ -123,7 +123,7 @@ class Guarantee(Struct, frozen=True):
     single_events: bool = True
 
 
-def _no_services(topics: Sequence[str], options: Any) -> dict[str, Machine]:
+def _no_services(topics: Sequence[str], options: Any) -> dict[str, Builder]:
     return {}
 
 

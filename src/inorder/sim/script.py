@@ -37,7 +37,7 @@ from msgspec import Struct
 
 from inorder.core.errors import InorderError, Misuse
 from inorder.core.event import Scalar
-from inorder.core.machine import Machine
+from inorder.core.machine import Machine, make_all
 from inorder.core.settings import assignment, convert
 from inorder.guarantee.registry import guarantee
 from inorder.sim.narrate import brief
@@ -172,7 +172,7 @@ class Stage:
 
     def _services(self) -> dict[str, Machine]:
         options = convert(self._options, self._guarantee.options, "order")
-        return dict(self._guarantee.services(self._topics, options))
+        return make_all(self._guarantee.services(self._topics, options))
 
     def _publish(self, node: str, topic: str, *words: str) -> list[str]:
         value: dict[str, Scalar] = dict(assignment(word) for word in words)

@@ -11,8 +11,9 @@ from typing import Any
 from msgspec import Struct
 
 from inorder.check.trace import Format, TraceWriter
-from inorder.core.machine import Accountable, Client, Machine
+from inorder.core.machine import Accountable, Builder, Client, Machine
 from inorder.guarantee.compose import Filtering
+from inorder.guarantee.registry import Guarantee
 from inorder.sim import content, faults, models
 from inorder.sim.brokers import Brokers
 from inorder.sim.network import Model
@@ -153,10 +154,11 @@ def build(
         world.network.ways = kind(
             world.network, world.agenda, network.brokers, homes, f"{seed}/brokers", luck
         )
-    for name in services:
-        world.add(name, partial(_service, scenario, name, homes.get(name, name)))
+    for name, builder in services.items():
+        world.add(name, partial(_service, scenario, name, homes.get(name, name), builder))
+    make = partial(_client, scenario, scenario.guarantee, scenario.topic_names, options)
     for name in clients:
-        world.add(name, partial(_client, scenario, name, homes.get(name, name)))
+        world.add(name, partial(make, name, homes.get(name, name)))
     if isinstance(world.network.ways, content.ContentBrokers):
         for name in network.brokers.names:
             world.add(name, partial(content.broker, name, network.brokers))
@@ -164,16 +166,22 @@ def build(
     return world
 
 
-def _client(scenario: Scenario, name: str, home: str) -> Client:
-    ordered = scenario.guarantee
-    make = partial(ordered.client, name, scenario.topic_names, scenario.options)
+def _client(
+    scenario: Scenario,
+    ordered: Guarantee,
+    topics: tuple[str, ...],
+    options: Struct,
+    name: str,
+    home: str,
+) -> Client:
+    make = partial(ordered.client, name, topics, options)
     if scenario.matches_content:
         return content.attached_client(scenario, name, home, make, ordered)
     return Filtering(ordered, make()) if scenario.filtered else make()
 
 
-def _service(scenario: Scenario, name: str, home: str) -> Machine:
-    machine = scenario.guarantee.services(scenario.topic_names, scenario.options)[name]
+def _service(scenario: Scenario, name: str, home: str, builder: Builder) -> Machine:
+    machine = builder.make()
     if scenario.matches_content:
         return content.attached_service(scenario, name, home, machine)
     return machine
@@ -227,13 +235,6 @@ def _pastry(scenario: Scenario, seed: int) -> Pastry:
     return Pastry(hosts, near)
 
 
-def _at_roots(pastry: Pastry, services: Mapping[str, Machine]) -> dict[str, str]:
-    """A topic's manager lives on the root of its tree, so that diffusing costs no hop upwards.
-
-    A service that has `managers` by topic lives at the root of the first; any other at the root of
-    its own name, as if that were a topic.
-    """
-    return {
-        name: pastry.root(id_of(next(iter(getattr(machine, "managers", ())), name)))
-        for name, machine in services.items()
-    }
+def _at_roots(pastry: Pastry, services: Mapping[str, Builder]) -> dict[str, str]:
+    """A topic's manager lives on the root of its tree, so that diffusing costs no hop upwards."""
+    return {name: pastry.root(id_of(builder.topic)) for name, builder in services.items()}

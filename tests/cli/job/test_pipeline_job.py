@@ -15,7 +15,7 @@ from inorder.check.trace import read_table
 from inorder.cli.job import PipelineJob, job_of, load_job
 from inorder.core.errors import BadScenario, InorderError
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def quiet(what: str, share: float) -> None:

@@ -53,7 +53,7 @@ def test_a_driver_killed_between_the_write_and_the_commit(shop):
     folder, expected = shop
     out = folder / "driver"
     command = [sys.executable, str(PROGRAM), str(folder), str(out)]
-    environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(PROGRAM.parents[3])}
     died = subprocess.run([*command, "1"], env=environment, capture_output=True, timeout=300)
     assert died.returncode == -signal.SIGKILL, died.stderr.decode()[-2000:]
     commits = {path.name for path in (out / "checkpoint" / "commits").iterdir()}
@@ -72,7 +72,7 @@ def test_an_executor_killed_in_the_middle(cluster: Cluster, shop):
     killed: list[int] = []
     hunter = Thread(target=kill_one, args=(cluster, out / "checkpoint" / "commits", killed))
     hunter.start()
-    environment = {"PYTHONPATH": str(PROGRAM.parents[2]), "SPARK_SUBMIT_OPTS": ""}
+    environment = {"PYTHONPATH": str(PROGRAM.parents[3]), "SPARK_SUBMIT_OPTS": ""}
     ended = cluster.submit(PROGRAM, folder, out, env=environment)
     hunter.join()
     assert ended.returncode == 0, ended.stderr[-3000:]

@@ -30,7 +30,7 @@ from tests.cluster.cluster import kill
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "sweep.toml"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "sweep.toml"
 
 app = typer.Typer()
 app.command()(command)

@@ -15,6 +15,7 @@ from inorder.brokers.rows import Append, Turn
 from inorder.brokers.sqlite.file import File
 from inorder.core import wire
 from inorder.core.effect import Diffuse, Send
+from inorder.core.machine import make_all
 from inorder.core.settings import convert
 from inorder.guarantee.registry import guarantee
 
@@ -29,7 +30,7 @@ def diffused(name: str, values: list[tuple[str, dict[str, Any]]], seed: int = 0)
         options = msgspec.structs.replace(options, links="trusted")  # no timers are run here
     topics = sorted({topic for topic, _ in values})
     clients = {client: entry.client(client, topics, options) for client in CLIENTS}
-    machines: dict[str, Any] = {**entry.services(topics, options), **clients}
+    machines: dict[str, Any] = {**make_all(entry.services(topics, options)), **clients}
     random_ = random.Random(seed)
     queue: list[Any] = []
     found: list[Any] = []

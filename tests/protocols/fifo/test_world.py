@@ -14,7 +14,7 @@ from inorder.sim.memory import Memory
 from inorder.sim.scenario import Scenario, from_table, load
 from inorder.sim.simulate import simulate
 
-TELEMETRY = Path(__file__).parents[2] / "examples" / "telemetry.toml"
+TELEMETRY = Path(__file__).parents[3] / "examples" / "telemetry.toml"
 SCHEDULES = 100
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from inorder.core.effect import Answer, Deliver, Diffuse, Join, Note, Persist, Send, SetTimer
 from inorder.core.event import Event
+from inorder.core.machine import make_all
 from inorder.protocols.total import Client, Directory, Options, Stage
 from inorder.protocols.total.messages import Ack, Events, Frame
 
@@ -52,7 +53,7 @@ class Net:
         from inorder.protocols.total import services
 
         self.options = Options(**options)
-        self.machines: dict[str, Any] = dict(services(TOPICS, self.options))
+        self.machines: dict[str, Any] = dict(make_all(services(TOPICS, self.options)))
         for name in clients:
             self.machines[name] = Client(name, TOPICS, self.options)
         self.members: dict[str, dict[str, None]] = {}
@@ -108,7 +109,7 @@ class Net:
         else:
             from inorder.protocols.total import services
 
-            fresh = services(TOPICS, self.options)[name]
+            fresh = services(TOPICS, self.options)[name].make()
         for record in self.disks[name]:
             fresh.replay(record)
         self.machines[name] = fresh

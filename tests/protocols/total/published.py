@@ -230,7 +230,7 @@ def _no_barrier(patch: pytest.MonkeyPatch) -> None:
         if message.epoch <= s.epoch:
             return []
         s.epoch, s.order = message.epoch, message.order
-        self.path = path.Path(self.options.path, s.order, self.directory, s.parents)
+        self._lay_path()
         for each in self.managers.values():
             each.install(())
         return self._catch_up(now)

@@ -12,6 +12,7 @@ from itertools import combinations
 from random import Random
 from typing import Any
 
+from inorder.core.machine import make_all
 from inorder.protocols.total import Client, Options, services
 from inorder.protocols.total.messages import Accepted, Left
 from inorder.sim.exhaust import Exhausted, exhaust
@@ -60,7 +61,7 @@ def pool(
     """Topics are named 1, 2, ... by rank; `setup={"A": "12"}`, `programs={"p": ["publish 1"]}`."""
     names = [str(number) for number in range(1, topics + 1)]
     options = Options(links="trusted", **order)
-    machines: dict[str, Any] = dict(services(names, options))
+    machines: dict[str, Any] = dict(make_all(services(names, options)))
     for name in sorted({*setup, *programs}):
         machines[name] = Client(name, names, options)
     made = Small(machines)

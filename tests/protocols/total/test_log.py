@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from inorder.core.effect import Deliver, Diffuse, Note, Persist
 from inorder.core.errors import BadFrame, BadMessage, BadScenario
 from inorder.core.event import Event
+from inorder.core.machine import make_all
 from inorder.core.pack import pack
 from inorder.protocols.total import Options, Stage, on_log, services
 from inorder.protocols.total.directory import OPEN_STAGE
@@ -25,7 +26,7 @@ TRUSTED = replace(on_log(Options()), links="trusted")
 
 
 def stage(options: Options = TRUSTED) -> Stage:
-    [(name, machine)] = services((), options).items()
+    [(name, machine)] = make_all(services((), options)).items()
     assert name == OPEN_STAGE
     assert isinstance(machine, Stage)
     return machine

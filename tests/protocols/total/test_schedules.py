@@ -157,7 +157,7 @@ def test_a_trace_does_not_depend_on_the_hash_seed():
         "    digest.update(repr(memory.rows).encode())\n"
         "print(digest.hexdigest())\n"
     )
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     digests = set()
     for hash_seed in ("0", "1", "77"):
         env = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(root)}
@@ -174,7 +174,7 @@ def test_a_thousand_topics_on_one_stage_are_no_deep_recursion():
 
     topics = [f"t{number}" for number in range(1000)]
     options = Options(topics_per_stage=1000, links="trusted")
-    stage = services(topics, options)["stage1"]
+    stage = services(topics, options)["stage1"].make()
     for name, held in (("a", topics), ("b", topics[::2])):
         walk = Walk(name, 1 << 32, tuple(held), tuple(held))
         stage.receive(name, walk, 0.0)

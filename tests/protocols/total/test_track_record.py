@@ -90,7 +90,7 @@ def test_a_client_that_was_given_up_is_answered_when_it_comes_back(call):
 
 def test_a_full_stage_still_takes_what_a_freeze_is_waiting_for(monkeypatch):
     monkeypatch.setattr("inorder.protocols.total.stage.QUEUED_REQUESTS_MAX", 0)
-    stage = services(("t1", "t2"), Options())["stage1"]
+    stage = services(("t1", "t2"), Options())["stage1"].make()
     new = Walk("c", version_of(1, 1), ("t1",), ("t1",))
     refused = stage.receive("c", Frame(1, 0, 1, 0, new), 0.0)
     assert [type(effect).__name__ for effect in refused] == ["Note"]
@@ -111,7 +111,7 @@ def test_a_full_stage_still_takes_what_a_freeze_is_waiting_for(monkeypatch):
     ],
 )
 def test_a_walk_no_honest_client_sends_is_refused_and_changes_nothing(walk):
-    stage = services(("t1", "t2"), Options())["stage1"]
+    stage = services(("t1", "t2"), Options())["stage1"].make()
     before = stage.snapshot()
     with pytest.raises(BadMessage):
         stage.receive("c", Frame(1, 0, 1, 0, walk), 0.0)

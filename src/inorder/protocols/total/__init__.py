@@ -10,12 +10,13 @@ report MIDLAB 9/2011) and its supplement, with their errors mended; files name t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from inorder.core.errors import TooLarge
 from inorder.core.limits import STAMP_ENTRIES_MAX
-from inorder.core.machine import Machine
+from inorder.core.machine import Builder
 from inorder.protocols.total.client import Client
-from inorder.protocols.total.directory import RANKING, Directory
+from inorder.protocols.total.directory import RANKING, Directory, directory_of
 from inorder.protocols.total.options import Options, on_log, promises
 from inorder.protocols.total.ranking import Ranking
 from inorder.protocols.total.service import is_snapshot
@@ -34,14 +35,18 @@ __all__ = [
 ]
 
 
-def services(topics: Sequence[str], options: Options) -> dict[str, Machine]:
-    """The machines that must run besides the clients: stages, and the ranking if order moves."""
+def services(topics: Sequence[str], options: Options) -> dict[str, Builder]:
+    """The machines that must run besides the clients: stages, and the ranking if order moves.
+
+    A stage lives where its first topic does, on networks that care.
+    """
     if len(topics) > STAMP_ENTRIES_MAX:
         raise TooLarge("topics of one order", len(topics), STAMP_ENTRIES_MAX)
-    directory = Directory(topics, options.topics_per_stage)
-    machines: dict[str, Machine] = {
-        name: Stage(name, directory, options) for name in directory.stages
+    directory = directory_of(tuple(topics), options.topics_per_stage)
+    machines = {
+        name: Builder(partial(Stage, name, directory, options), next(iter(homes), name))
+        for name, homes in ((name, directory.topics_at(name)) for name in directory.stages)
     }
     if options.swaps == "on" or options.path == "forest":
-        machines[RANKING] = Ranking(directory, options)
+        machines[RANKING] = Builder(partial(Ranking, directory, options), RANKING)
     return machines

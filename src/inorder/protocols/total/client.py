@@ -27,7 +27,7 @@ from inorder.core.errors import BadMessage
 from inorder.core.event import Scalar
 from inorder.core.member import SEQ_BLOCK
 from inorder.core.pack import pack, unpacker
-from inorder.protocols.total.directory import Directory
+from inorder.protocols.total.directory import directory_of
 from inorder.protocols.total.link import Link, Links
 from inorder.protocols.total.messages import (
     Accepted,
@@ -84,7 +84,7 @@ class Client:
     def _become(self, state: _State) -> None:
         self._s = state
         options = state.options
-        directory = Directory(state.topics, options.topics_per_stage)
+        directory = directory_of(state.topics, options.topics_per_stage)
         self.directory = directory
         self.links = Links(options.resend, options.links == "trusted", patient=True)
         self.links.peers = state.links

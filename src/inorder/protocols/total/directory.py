@@ -11,6 +11,7 @@ a stamp visits higher topics only, so what is under way never meets the new one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from inorder.core.errors import Misuse, UnknownName
 
@@ -41,6 +42,7 @@ class Directory:
             name = f"stage{start // topics_per_stage + 1}"
             self._at[name] = self.topics[start : start + topics_per_stage]
         self._home = {topic: name for name, some in self._at.items() for topic in some}
+        self._rank = {topic: rank for rank, topic in enumerate(self.topics)}
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -51,7 +53,7 @@ class Directory:
 
     def lowest(self, topics: Iterable[str]) -> str:
         """The one of lowest rank in the first order; in an open directory any will do."""
-        return max(topics, key=(lambda topic: topic) if self.open else self.topics.index)
+        return max(topics, key=(lambda topic: topic) if self.open else self._rank.__getitem__)
 
     def is_service(self, name: str) -> bool:
         return name in self._at or name == RANKING
@@ -66,3 +68,9 @@ class Directory:
 
     def topics_at(self, stage: str) -> tuple[str, ...]:
         return self._at[stage]
+
+
+@lru_cache(maxsize=16)
+def directory_of(topics: tuple[str, ...], topics_per_stage: int) -> Directory:
+    """One directory for all who would build an equal one: every machine of a world needs it."""
+    return Directory(topics, topics_per_stage)

@@ -19,6 +19,7 @@ stamps can overtake each other on different routes and wait in a circle (S8, S9)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from inorder.protocols.total.directory import Directory
 
@@ -79,6 +80,17 @@ class Path:
                 at = self.parents[at]
             wanted -= 1
         return wanted == 0
+
+
+@lru_cache(maxsize=64)
+def path_of(
+    kind: str,
+    order: tuple[str, ...],
+    directory: Directory,
+    parents: tuple[tuple[str, str], ...] = (),
+) -> Path:
+    """One path for all stages of an equal order; `parents` as (topic, parent) pairs."""
+    return Path(kind, order, directory, dict(parents))
 
 
 def forest(order: Sequence[str], sets: Iterable[Sequence[str]]) -> dict[str, str]:

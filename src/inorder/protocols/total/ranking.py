@@ -28,7 +28,7 @@ from inorder.core.effect import Effect, Note, SetTimer
 from inorder.core.errors import BadMessage, Misuse
 from inorder.core.limits import FOREST_LINES_MAX
 from inorder.core.pack import pack, unpacker
-from inorder.protocols.total.directory import RANKING, Directory
+from inorder.protocols.total.directory import RANKING, Directory, directory_of
 from inorder.protocols.total.link import Link
 from inorder.protocols.total.messages import (
     Body,
@@ -40,7 +40,7 @@ from inorder.protocols.total.messages import (
     SwapRequest,
 )
 from inorder.protocols.total.options import Options
-from inorder.protocols.total.path import Path, forest
+from inorder.protocols.total.path import Path, forest, path_of
 from inorder.protocols.total.service import Fired, Service
 from inorder.protocols.total.stamp import stamp_of
 
@@ -208,7 +208,9 @@ class Ranking(Service):
         return [SetTimer(COLLECT, COLLECT_S)] if self.s.collecting else []
 
     def _path(self) -> Path:
-        return Path(self.options.path, self.s.order, self.directory, self.s.parents)
+        s = self.s
+        parents = tuple(sorted(s.parents.items()))
+        return path_of(self.options.path, s.order, self.directory, parents)
 
     def snapshot(self) -> bytes:
         self.s.token = self.links.token
@@ -221,6 +223,6 @@ class Ranking(Service):
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
         state: _State = _unpack(snapshot)
-        ranking = cls(Directory(state.topics, state.options.topics_per_stage), state.options)
+        ranking = cls(directory_of(state.topics, state.options.topics_per_stage), state.options)
         ranking._become(state)
         return ranking

@@ -24,7 +24,7 @@ from inorder.core.errors import BadMessage
 from inorder.core.event import Stamp
 from inorder.core.limits import HEARTBEATS_MAX, OUTSTANDING_ROUNDS_MAX, QUEUED_REQUESTS_MAX
 from inorder.core.pack import pack, unpacker
-from inorder.protocols.total.directory import RANKING, Directory
+from inorder.protocols.total.directory import RANKING, Directory, directory_of
 from inorder.protocols.total.link import Link
 from inorder.protocols.total.manager import Batch, Manager, TopicState
 from inorder.protocols.total.messages import (
@@ -48,7 +48,7 @@ from inorder.protocols.total.messages import (
 )
 from inorder.protocols.total.metric import wants_swap
 from inorder.protocols.total.options import Options
-from inorder.protocols.total.path import Path
+from inorder.protocols.total.path import path_of
 from inorder.protocols.total.service import Service
 from inorder.protocols.total.stage_check import check_body
 from inorder.protocols.total.stamp import stamp_of, with_own, without
@@ -123,7 +123,12 @@ class Stage(Service):
         self.links.token = state.token
         self._logged = state.logged
         self.managers = {topic: self._manager(each) for topic, each in state.managers.items()}
-        self.path = Path(options.path, state.order, self.directory, state.parents)
+        self._lay_path()
+
+    def _lay_path(self) -> None:
+        s = self.s
+        parents = tuple(sorted(s.parents.items()))
+        self.path = path_of(self.options.path, s.order, self.directory, parents)
 
     def _manager(self, state: TopicState) -> Manager:
         options = self.options
@@ -179,7 +184,7 @@ class Stage(Service):
                 self.managers[topic] = self._manager(s.managers[topic])
             for manager in self.managers.values():
                 manager.reconsider()
-            self.path = Path(self.options.path, s.order, self.directory, s.parents)
+            self._lay_path()
 
     def _may_begin(self, topic: str) -> bool:
         return not self.s.frozen and self.s.managers[topic].outstanding < OUTSTANDING_ROUNDS_MAX
@@ -377,7 +382,7 @@ class Stage(Service):
         s.order = install.order
         s.parents = dict(install.parents)
         s.frozen = False
-        self.path = Path(self.options.path, s.order, self.directory, s.parents)
+        self._lay_path()
         # The cut: all events of old epochs come before all new ones, wherever they are compared.
         for manager in self.managers.values():
             manager.install(install.cut)
@@ -488,7 +493,7 @@ class Stage(Service):
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
         state: Any = _unpack(snapshot)
-        directory = Directory(state.topics, state.options.topics_per_stage)
+        directory = directory_of(state.topics, state.options.topics_per_stage)
         stage = cls(state.name, directory, state.options)
         stage._become(state)
         return stage
