@@ -57,6 +57,9 @@ HELD_EVENTS_MAX = 65_536
 # Above all that may wait: each run that is waited for has an event behind it.
 READER_HOLES_MAX = 2 * HELD_EVENTS_MAX
 
+# Runs of numbers remembered of one origin (core/numbers.py), for the same reason.
+NUMBER_RUNS_MAX = READER_HOLES_MAX
+
 # Numbers in the text of a stamp: tables, states and frames keep them in 64 bits.
 STAMP_NUMBER_MAX = 2**63 - 1
 
@@ -84,8 +87,15 @@ LINK_TRIES_MAX = 64
 # because rounds and windows are bounded; a client this far behind is cut off (its life is over).
 LINK_UNACKED_MAX = 131_072
 
-# Peers one process keeps sessions with: sessions are never forgotten, they filter duplicates.
+# Frames of one session on their way, the bytes of them that a receiver keeps while it lacks an
+# earlier one, and the bytes of all its sessions. Precedent: TCP windows are hundreds of packets.
+LINK_WINDOW_FRAMES = 1024
+LINK_WINDOW_BYTES = 1024 * 1024
+LINK_WINDOWS_BYTES = 64 * 1024 * 1024
+
+# Peers one process keeps sessions with, and ended sessions it remembers, about 100 bytes each.
 LINK_PEERS_MAX = 1_000_000
+LINK_ENDED_MAX = 100_000
 
 # Numbers asked for in one repair request, and sent in one answer.
 REPAIR_EVENTS_MAX = 1000

@@ -7,10 +7,16 @@ from typing import Any
 from inorder.core.effect import Answer, Deliver, Diffuse, Join, Note, Persist, Send, SetTimer
 from inorder.core.event import Event
 from inorder.core.machine import make_all
+from inorder.protocols.session.messages import Ack, Frame
 from inorder.protocols.total import Client, Directory, Options, Stage
-from inorder.protocols.total.messages import Ack, Events, Frame
+from inorder.protocols.total.messages import Events
+from inorder.protocols.total.version import session_of
 
 TOPICS = ("t1", "t2", "t3")
+
+# The session that a client begins in its first life, and in its second.
+FIRST = session_of(1)
+SECOND = session_of(2)
 
 
 def of(kind: type, effects: list[Any]) -> list[Any]:
@@ -124,6 +130,8 @@ def events(topic: str, first: int, stamp: dict[str, int], *seqs: int, epoch: int
 
 
 __all__ = [
+    "FIRST",
+    "SECOND",
     "TOPICS",
     "Ack",
     "Net",

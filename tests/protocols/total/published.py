@@ -13,14 +13,12 @@ import pytest
 from msgspec.structs import replace
 
 from inorder.core.effect import Effect, Join, Note
-from inorder.core.errors import BadMessage
+from inorder.protocols.session import incoming, links
 from inorder.protocols.total import (
     engine,
     groups,
-    link,
     manager,
     path,
-    publisher,
     ranking,
     stage,
     subscriber,
@@ -165,7 +163,7 @@ def direct_updates(patch: pytest.MonkeyPatch) -> None:
         s.count += 1
         for topic in sorted(s.registered):
             walk = subscriber.Walk(self._name, version_of(self._life, s.count), held, (topic,))
-            self._links.post(self._directory.home(topic), walk, self._life)
+            self._links.post(self._directory.home(topic), walk)
         s.registered = {*held}
         return self._finish_change(now)  # type: ignore[no-any-return]
 
@@ -302,33 +300,21 @@ def no_cut(patch: pytest.MonkeyPatch) -> None:
 def no_duplicate_filter(patch: pytest.MonkeyPatch) -> None:
     """A request that arrives twice is numbered twice (F2)."""
 
-    def is_next(self: Any, source: str, frame: Any) -> bool:
-        known = self.peers.get(source)
-        if known is None or frame.session > known.session:
-            return bool(frame.number == 1)
-        again = isinstance(frame.body, Create) and frame.number <= known.received
-        return bool(again or frame.number == known.received + 1)
+    place = links.Links.place
 
-    def take(self: Any, source: str, frame: Any) -> None:
-        known = self._link(source)
-        if frame.session > known.session:
-            self.peers[source] = known = link.Link(session=frame.session)
-        known.received = max(known.received, frame.number)
-        self._owed[source] = None
+    def again(self: Any, source: str, frame: Any) -> str:
+        where = place(self, source, frame)
+        doubled = where == "again" and isinstance(frame.body, Create)
+        return "next" if doubled else where
 
-    patch.setattr(link.Links, "is_next", is_next)
-    patch.setattr(link.Links, "take", take)
+    take = incoming.Incoming.take
+
+    def count(self: Any, number: int) -> int:
+        return 0 if number <= self.received else take(self, number)
+
+    patch.setattr(links.Links, "place", again)
+    patch.setattr(incoming.Incoming, "take", count)
     patch.setattr(manager.Manager, "is_duplicate", lambda self, events: False)
-    # A publisher that is told twice shrugs.
-    told = publisher.Publisher.on_accepted
-
-    def on_accepted(self: Any, source: str, accepted: Any, now: float) -> list[Effect]:
-        try:
-            return told(self, source, accepted, now)
-        except BadMessage:
-            return []
-
-    patch.setattr(publisher.Publisher, "on_accepted", on_accepted)
 
 
 def keep_old_clocks_with_compact(patch: pytest.MonkeyPatch) -> None:

@@ -15,12 +15,14 @@ from inorder.core.errors import BadFrame, BadMessage, BadScenario
 from inorder.core.event import Event
 from inorder.core.machine import make_all
 from inorder.core.pack import pack
+from inorder.protocols.session.messages import Frame
 from inorder.protocols.total import Options, Stage, on_log, services
 from inorder.protocols.total.directory import OPEN_STAGE
 from inorder.protocols.total.manager import Manager
-from inorder.protocols.total.messages import Create, Events, Frame, Walk
+from inorder.protocols.total.messages import Create, Events, Walk
 from inorder.protocols.total.reader import Reader, restamped, stamped
 from inorder.protocols.total.stamp import consistent, read_text, text_of, texts_of, with_own
+from tests.protocols.total.drive import FIRST
 
 TRUSTED = replace(on_log(Options()), links="trusted")
 
@@ -79,7 +81,7 @@ def test_a_stage_that_is_replayed_admits_the_same_topics():
     manager = stage(options)
     records = []
     for number, topic in enumerate(["a", "b", "a", "c"], 1):
-        frame = Frame(1, 0, number, 0, create(topic, number))
+        frame = Frame(FIRST, 0, number, 0, create(topic, number))
         effects = manager.receive("p", frame, 0.0)
         records += [effect.record for effect in effects if isinstance(effect, Persist)]
     again = stage(options)

@@ -9,16 +9,17 @@ import pytest
 from inorder.core.effect import Diffuse, Persist, Send
 from inorder.core.errors import BadMessage, PeerFault
 from inorder.core.event import Event
+from inorder.core.numbers import Numbers
 from inorder.core.wire import Decoder, encode
+from inorder.protocols.session.links import durable
+from inorder.protocols.session.messages import Ack, Frame
 from inorder.protocols.total import Client, Ranking, Stage, is_snapshot
 from inorder.protocols.total.messages import (
     Accepted,
-    Ack,
     Complete,
     Create,
     Events,
     Fill,
-    Frame,
     Freeze,
     Gone,
     Heartbeat,
@@ -30,7 +31,7 @@ from inorder.protocols.total.messages import (
     Walk,
     WalkDone,
 )
-from tests.protocols.total.drive import TOPICS, Net, client, marks, of, stage
+from tests.protocols.total.drive import FIRST, SECOND, TOPICS, Net, client, marks, of, stage
 
 
 def busy_net(**options):
@@ -56,10 +57,10 @@ def test_replaying_the_log_gives_the_same_machine(name):
         fresh.replay(record)
     # What is not in the log only frees memory: acknowledgements, reports, heartbeats.
     for each in (fresh, twin):
-        for link in each.links.peers.values():
-            link.unacked = []
-            link.timing = False
-            link.tries = 0
+        each.links.load(durable(each.links.s))
+        for link in each.links.s.peers.values():
+            link.out.unacked = []
+            link.out.reached = Numbers.after(link.out.sent)
             link.token = 0
         for manager in getattr(each, "managers", {}).values():
             manager.s.reported = {}
@@ -127,9 +128,9 @@ def test_a_replay_counts_what_the_owner_before_has_counted(monkeypatch):
 def test_everything_visible_comes_behind_its_record():
     net = busy_net()
     machine = net.machines["stage3"]
-    link = machine.links.peers["p"]
+    number = machine.links.s.peers["p"].into.received + 1
     event = Event("p", 5000, "t3")
-    effects = machine.receive("p", Frame(1, 0, link.received + 1, 0, Create("t3", (event,))), 0.0)
+    effects = machine.receive("p", Frame(FIRST, 0, number, 0, Create("t3", (event,))), 0.0)
     kinds = [type(effect) for effect in effects]
     assert kinds[0] is Persist
     assert Persist not in kinds[1:]
@@ -143,9 +144,9 @@ def test_a_replaced_owner_is_not_heard():
     zombie = type(net.machines["stage2"]).restore(net.machines["stage2"].snapshot())
     net.restart("stage2")
     net.call("p", "publish", "t2", {})
-    assert net.machines["stage2"].links.token == 1
+    assert net.machines["stage2"].links.s.token == 1
     event = Event("q", 1, "t2")
-    effects = zombie.receive("q", Frame(1, 0, 1, 0, Create("t2", (event,))), 0.0)
+    effects = zombie.receive("q", Frame(FIRST, 0, 1, 0, Create("t2", (event,))), 0.0)
     stage1 = net.machines["stage1"]
     before = stage1.snapshot()
     fills = [each for each in of(Send, effects) if each.target == "stage1"]
@@ -165,12 +166,12 @@ def test_a_snapshot_is_the_whole_state():
 def test_messages_of_an_old_life_are_refused():
     net = Net("p")
     net.call("p", "publish", "t1", {})
-    late = Frame(1, 0, 2, 0, Create("t1", (Event("p", 2, "t1"),)))
+    late = Frame(FIRST, 0, 2, 0, Create("t1", (Event("p", 2, "t1"),)))
     net.restart("p")
     net.call("p", "publish", "t1", {})
     stage1 = net.machines["stage1"]
     before = stage1.snapshot()
-    assert marks(stage1.receive("p", late, 0.0)) == ["old_life"]
+    assert marks(stage1.receive("p", late, 0.0)) == ["old_session"]
     assert stage1.snapshot() == before
 
 
@@ -179,21 +180,21 @@ def test_messages_of_an_old_life_are_refused():
 GOOD = Event("p", 1, "t1")
 
 TO_A_STAGE = [
-    Frame(1, 0, 1, 0, Create("t3", (Event("p", 1, "t3"),))),  # not its home
-    Frame(1, 0, 1, 0, Create("t1", ())),
-    Frame(1, 0, 1, 0, Create("t1", (Event("q", 1, "t1"),))),  # a forged publisher
-    Frame(1, 0, 1, 0, Create("t1", (Event("p", 2, "t1"), Event("p", 1, "t1")))),
-    Frame(1, 0, 1, 0, Create("t1", (Event("p", 1, "t2"),))),
-    Frame(1, 0, 1, 0, Fill(0, "t2", 1, 1, "t1", ("t1",), ())),  # from a client
-    Frame(1, 0, 1, 0, Complete("t1", 1, ())),
-    Frame(1, 0, 1, 0, Left("p", 1)),
-    Frame(1, 0, 1, 0, Walk("q", 1 << 32, ("t1",), ("t1",))),  # a forged subscriber
-    Frame(1, 0, 1, 0, Walk("p", 1 << 32, ("t1",), ())),
-    Frame(1, 0, 1, 0, Walk("p", 1 << 32, ("t1",), ("t9",))),
-    Frame(1, 0, 1, 0, Walk("p", 7 << 32, ("t1",), ("t1",))),  # a life it has not begun
-    Frame(1, 0, 1, 0, Freeze(0)),
-    Frame(1, 0, 1, 0, Install(1, TOPICS, ())),
-    Frame(1, 0, 1, 0, Accepted("t1", 1, 1, 1, 0, ())),
+    Frame(FIRST, 0, 1, 0, Create("t3", (Event("p", 1, "t3"),))),  # not its home
+    Frame(FIRST, 0, 1, 0, Create("t1", ())),
+    Frame(FIRST, 0, 1, 0, Create("t1", (Event("q", 1, "t1"),))),  # a forged publisher
+    Frame(FIRST, 0, 1, 0, Create("t1", (Event("p", 2, "t1"), Event("p", 1, "t1")))),
+    Frame(FIRST, 0, 1, 0, Create("t1", (Event("p", 1, "t2"),))),
+    Frame(FIRST, 0, 1, 0, Fill(0, "t2", 1, 1, "t1", ("t1",), ())),  # from a client
+    Frame(FIRST, 0, 1, 0, Complete("t1", 1, ())),
+    Frame(FIRST, 0, 1, 0, Left("p", 1)),
+    Frame(FIRST, 0, 1, 0, Walk("q", 1 << 32, ("t1",), ("t1",))),  # a forged subscriber
+    Frame(FIRST, 0, 1, 0, Walk("p", 1 << 32, ("t1",), ())),
+    Frame(FIRST, 0, 1, 0, Walk("p", 1 << 32, ("t1",), ("t9",))),
+    Frame(FIRST, 0, 1, 0, Walk("p", 7 << 32, ("t1",), ("t1",))),  # a life it has not begun
+    Frame(FIRST, 0, 1, 0, Freeze(0)),
+    Frame(FIRST, 0, 1, 0, Install(1, TOPICS, ())),
+    Frame(FIRST, 0, 1, 0, Accepted("t1", 1, 1, 1, 0, ())),
     Repair("t9", 1, 2),
     Repair("t1", 0, 2),
     Report("t9", 1),
@@ -250,10 +251,9 @@ TO_A_CLIENT = [
     ("stage1", Events("t1", 1, 0, (), (Event("p", 1, "t2"),))),
     ("stage2", Heartbeat("t1", 1)),
     ("stage2", Gone("t1", 1)),
-    ("stage1", Frame(1, 0, 1, 0, WalkDone("a", 99 << 32, ()))),
-    ("stage1", Frame(1, 0, 1, 0, Accepted("t1", 7, 1, 1, 0, ()))),
-    ("q", Frame(1, 0, 1, 0, WalkDone("a", 1, ()))),
-    ("stage1", Frame(1, 0, 1, 0, Freeze(0))),
+    ("stage1", Frame(FIRST, 0, 1, 0, WalkDone("a", 99 << 32, ()))),
+    ("q", Frame(FIRST, 0, 1, 0, WalkDone("a", 1, ()))),
+    ("stage1", Frame(FIRST, 0, 1, 0, Freeze(0))),
     ("stage1", WalkDone("a", 1 << 32, ())),  # not in a frame
     ("stage1", Repair("t1", 1, 1)),
 ]
@@ -266,8 +266,9 @@ def test_a_client_refuses_what_nobody_honest_sends(source, message):
     machine = net.machines["a"]
     before = machine.snapshot()
     if isinstance(message, Frame):
-        link = machine.links.peers.get(source)
-        message = Frame(1, 0, (link.received if link else 0) + 1, 0, message.body)
+        link = machine.links.s.peers.get(source)
+        number = link.into.received + 1 if link else 1
+        message = Frame(FIRST, 0, number, 0, message.body)
     with pytest.raises(BadMessage):
         machine.receive(source, message, 0.0)
     assert machine.snapshot() == before
@@ -288,14 +289,14 @@ def test_a_duplicate_request_in_a_new_session_is_numbered_once():
     net = Net("p")
     net.call("p", "publish", "t1", {})
     stage1 = net.machines["stage1"]
-    effects = stage1.receive("p", Frame(2, 0, 1, 0, Create("t1", (GOOD,))), 0.0)
+    effects = stage1.receive("p", Frame(SECOND, 0, 1, 0, Create("t1", (GOOD,))), 0.0)
     assert "duplicate_create" in marks(effects)
     assert stage1.managers["t1"].s.count == 1
 
 
 def test_every_message_survives_the_wire():
     decode = Decoder(Message).decode
-    for message in (*TO_A_STAGE, *(message for _, message in TO_A_CLIENT), Ack(1, 2, 3)):
+    for message in (*TO_A_STAGE, *(message for _, message in TO_A_CLIENT), Ack(FIRST, 2, 3)):
         assert decode(encode(message)) == message
 
 

@@ -329,7 +329,9 @@ def test_a_full_stage_leaves_requests_with_their_senders(monkeypatch):
     net.passes = lambda source, target, message: True
     for name in ("stage1", "stage2", "stage3"):
         net.fire(name, "resend/ranking")
-    net.fire("p", "resend/stage1")
+    # The first time the timer sees that something left after it was set.
+    for _ in range(2):
+        net.fire("p", "resend/stage1")
     assert [net.answers[f"p:{n}"] for n in (1, 2, 3)] == ["accepted"] * 3
 
 

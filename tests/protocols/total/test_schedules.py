@@ -103,7 +103,7 @@ def test_the_rare_paths_are_really_taken():
         mode = list(MODES)[seed % 4]
         scenario = draw(seed, {**MODES[mode], "swaps": "on"}, lively=seed % 3 == 0)
         marks.update(run(scenario, seed, act=reorder)[1].marks)
-    for mark in ("resend", "repair", "early", "walk_passed_on", "old_life", "fenced", "ttl",
+    for mark in ("resend", "repair", "early", "walk_passed_on", "old_session", "fenced", "ttl",
                  "buffer_full", "swap_asked", "swap_refused", "change_made"):  # fmt: skip
         assert marks[mark] > 0, f"{mark} never happened"
 

@@ -6,9 +6,10 @@ import pytest
 
 from inorder.core.errors import BadMessage
 from inorder.core.event import Event
+from inorder.protocols.session.messages import Frame
 from inorder.protocols.total import Client, Options, services
 from inorder.protocols.total.engine import Engine, EngineState
-from inorder.protocols.total.messages import Frame, Gone, Walk, WalkDone
+from inorder.protocols.total.messages import Gone, Walk, WalkDone
 from inorder.protocols.total.version import version_of
 from inorder.sim import faults
 from inorder.sim.explore import promised, run
@@ -16,6 +17,7 @@ from inorder.sim.memory import Memory
 from inorder.sim.scenario import parse
 from inorder.sim.simulate import build
 from inorder.sim.workload import Story
+from tests.protocols.total.drive import FIRST
 
 TINY_RETENTION = """
 topics = {topics}
@@ -56,11 +58,11 @@ def test_a_topic_may_be_left_while_it_is_being_renewed():
     client.subscribe("x", ["t1"], 0.0)
     client.joined("t1", 0.0)
     done = WalkDone("a", version_of(1, 1), (("t1", 0),))
-    client.receive("stage1", Frame(1, 0, 1, 1, done), 0.0)
+    client.receive("stage1", Frame(FIRST, 0, 1, 1, done), 0.0)
     client.receive("stage1", Gone("t1", 5), 0.0)
     client.unsubscribe("y", ["t1"], 0.0)
     done = WalkDone("a", version_of(1, 2), (("t1", 7),))
-    client.receive("stage1", Frame(1, 0, 2, 2, done), 0.0)
+    client.receive("stage1", Frame(FIRST, 0, 2, 2, done), 0.0)
 
 
 @pytest.mark.parametrize("call", ["subscribe", "publish"])
@@ -92,7 +94,7 @@ def test_a_full_stage_still_takes_what_a_freeze_is_waiting_for(monkeypatch):
     monkeypatch.setattr("inorder.protocols.total.stage.QUEUED_REQUESTS_MAX", 0)
     stage = services(("t1", "t2"), Options())["stage1"].make()
     new = Walk("c", version_of(1, 1), ("t1",), ("t1",))
-    refused = stage.receive("c", Frame(1, 0, 1, 0, new), 0.0)
+    refused = stage.receive("c", Frame(FIRST, 0, 1, 0, new), 0.0)
     assert [type(effect).__name__ for effect in refused] == ["Note"]
     entered = Walk(
         "c", version_of(1, 1), ("t1", "t2"), ("t1", "t2"), 0, "t1", ("t1",), (("t2", 0),)
@@ -114,7 +116,7 @@ def test_a_walk_no_honest_client_sends_is_refused_and_changes_nothing(walk):
     stage = services(("t1", "t2"), Options())["stage1"].make()
     before = stage.snapshot()
     with pytest.raises(BadMessage):
-        stage.receive("c", Frame(1, 0, 1, 0, walk), 0.0)
+        stage.receive("c", Frame(FIRST, 0, 1, 0, walk), 0.0)
     assert stage.snapshot() == before
 
 
@@ -131,7 +133,7 @@ def test_the_end_of_a_walk_must_say_where_it_started(done):
     client.joined("t1", 0.0)
     before = client.snapshot()
     with pytest.raises(BadMessage):
-        client.receive("stage1", Frame(1, 0, 1, 1, done), 0.0)
+        client.receive("stage1", Frame(FIRST, 0, 1, 1, done), 0.0)
     assert client.snapshot() == before
 
 

@@ -22,18 +22,18 @@ from typing import Any, Self
 
 from msgspec import Struct, field
 
-from inorder.core.effect import Effect, Note, Persist, Send, SetTimer
+from inorder.core.effect import Effect, Note, Persist, SetTimer
 from inorder.core.errors import BadMessage
 from inorder.core.event import Scalar
 from inorder.core.member import SEQ_BLOCK
 from inorder.core.pack import pack, unpacker
+from inorder.protocols.session.links import RESEND, Links, Sessions
+from inorder.protocols.session.messages import Ack, Bye, Frame, Unknown
 from inorder.protocols.total.directory import directory_of
-from inorder.protocols.total.link import Link, Links
 from inorder.protocols.total.messages import (
     Accepted,
-    Ack,
+    Body,
     Events,
-    Frame,
     Gone,
     Heartbeat,
     WalkDone,
@@ -41,6 +41,7 @@ from inorder.protocols.total.messages import (
 from inorder.protocols.total.options import Options
 from inorder.protocols.total.publisher import Publisher, PublisherState
 from inorder.protocols.total.subscriber import Subscriber, SubscriberState
+from inorder.protocols.total.version import session_of
 
 # A waiting client shows itself after this many resend times.
 GREET_AFTER = 16
@@ -66,7 +67,7 @@ class _State(Struct):
     known: tuple[str, ...] = ()
     publisher: PublisherState = field(default_factory=PublisherState)
     subscriber: SubscriberState = field(default_factory=SubscriberState)
-    links: dict[str, Link] = {}
+    sessions: Sessions[Body] = field(default_factory=Sessions)
     greeting: bool = False
 
 
@@ -86,11 +87,14 @@ class Client:
         options = state.options
         directory = directory_of(state.topics, options.topics_per_stage)
         self.directory = directory
-        self.links = Links(options.resend, options.links == "trusted", patient=True)
-        self.links.peers = state.links
-        parts = (directory, options, self.links, state.life)
+        self.links: Links[Body] = Links(
+            options.resend, trusted=options.links == "trusted", patient=True,
+            first=session_of(state.life),
+        )  # fmt: skip
+        self.links.load(state.sessions)
+        parts = (directory, options, self.links)
         self.publisher = Publisher(state.name, state.publisher, *parts)
-        self.subscriber = Subscriber(state.name, state.subscriber, *parts)
+        self.subscriber = Subscriber(state.name, state.subscriber, *parts, state.life)
         self._on: dict[type, Callable[[str, Any, float], list[Effect]]] = {
             Accepted: self.publisher.on_accepted,
             WalkDone: self._on_walk_done,
@@ -114,18 +118,18 @@ class Client:
         sized = self.publisher.prepare(topic, value, now)
         record = self._record(sized.event.seq, ())
         effects = self.publisher.publish(sized)
-        return [*record, *effects, *self._flush()]
+        return [*record, *effects, *self._flush(now)]
 
     def subscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
         added = self.subscriber.to_subscribe(topics)
         record = self._record(0, added)
-        return [*record, *self.subscriber.subscribe(call, added, now), *self._flush()]
+        return [*record, *self.subscriber.subscribe(call, added, now), *self._flush(now)]
 
     def unsubscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
-        return [*self.subscriber.unsubscribe(call, topics, now), *self._flush()]
+        return [*self.subscriber.unsubscribe(call, topics, now), *self._flush(now)]
 
     def joined(self, topic: str, now: float) -> list[Effect]:
-        return [*self.subscriber.joined(topic, now), *self._flush()]
+        return [*self.subscriber.joined(topic, now), *self._flush(now)]
 
     # Inputs from the network.
 
@@ -133,34 +137,83 @@ class Client:
         kind = type(message)
         if kind is Frame:
             return self._receive_frame(source, message, now)
-        if kind is Ack:
-            if message.session != self._s.life or self.links.refusal(source, message):
-                return [Note("old_life", source)]
-            return self.links.acknowledged(source, message, message.number)
+        if kind in (Ack, Bye, Unknown):
+            return self._receive_control(source, message, now)
         handler = self._on.get(kind)
         if handler is None or (kind in self._framed and self._s.options.links != "trusted"):
             raise BadMessage(source, f"{kind.__name__} is nothing for a client")
-        return [*handler(source, message, now), *self._flush()]
+        return [*handler(source, message, now), *self._flush(now)]
 
-    def _receive_frame(self, source: str, frame: Frame, now: float) -> list[Effect]:
+    def _receive_control(
+        self, source: str, message: Ack | Bye | Unknown, now: float
+    ) -> list[Effect]:
+        links = self.links
+        self._service(source, message)
+        if message.session != links.session(source):
+            return [Note("old_session", source)]
+        if isinstance(message, Unknown):
+            return self._begin_anew(source, message.floor, now)
+        if isinstance(message, Bye):
+            if links.honours(source, message):
+                links.end(source)
+            return []
+        if refusal := links.refuse(source, message):
+            return refusal
+        links.acknowledged(source, message, now)
+        return self._flush(now)
+
+    def _service(self, source: str, message: Any) -> None:
+        if not self.directory.is_service(source):
+            raise BadMessage(source, f"{type(message).__name__} is nothing for a client")
+
+    def _begin_anew(self, source: str, floor: int, now: float) -> list[Effect]:
+        """The stage has forgotten our session, and what it owed us in it: ask again."""
+        self.links.begin_anew(source, floor)
+        self.publisher.ask_again(source)
+        self.subscriber.walk_again(source)
+        return [Note("session_begun_anew", source), *self._flush(now)]
+
+    def _receive_frame(self, source: str, frame: Frame[Body], now: float) -> list[Effect]:
         """The body is handled before the link moves: a body that is refused changes nothing."""
         links = self.links
         kind = type(frame.body)
-        if kind not in self._framed or not self.directory.is_service(source):
+        self._service(source, frame.body)
+        if kind not in self._framed:
             raise BadMessage(source, f"{kind.__name__} is nothing for a client")
-        if frame.session != self._s.life:
-            # Tell the stage that the life it speaks to is over, or it would never fall silent.
-            return [Note("old_life", source), Send(source, Ack(self._s.life, 0, 0))]
-        if refusal := links.refusal(source, frame):
-            return [Note(refusal, source)]
-        if not links.is_next(source, frame):
-            if source in links.peers:
-                links.owe(source)
-            return [*links.acknowledged(source, frame, frame.ack), *self._flush()]
-        effects = self._on[kind](source, frame.body, now)
-        effects = [*links.acknowledged(source, frame, frame.ack), *effects]
-        links.take(source, frame)
-        return [*effects, *self._flush()]
+        if frame.session < links.session(source):
+            # Tell the stage that the session is over, or it would never fall silent.
+            return [Note("old_session", source), links.greeting(source)]
+        if frame.session > links.session(source):
+            # A session of an earlier life, begun above a floor: ours must be above it too.
+            effects = self._begin_anew(source, frame.session, now)
+            return [*effects, links.greeting(source)]
+        if refusal := links.refuse(source, frame):
+            return refusal
+        place = links.place(source, frame)
+        effects = []
+        if place == "next":
+            effects = self._on[kind](source, frame.body, now)
+            waited = links.followers(source, frame)
+            links.take(source, frame)
+            effects += self._take_waited(source, waited, now)
+        elif place == "early":
+            links.keep(source, frame)
+        else:
+            links.owe(source)
+        links.acknowledged(source, frame, now)
+        return [*effects, *self._flush(now)]
+
+    def _take_waited(self, source: str, frames: list[Frame[Body]], now: float) -> list[Effect]:
+        """Frames whose turn has come: a bad one counts as taken, or the session would stand
+        still for ever."""
+        effects: list[Effect] = []
+        for frame in frames:
+            try:
+                effects += self._on[type(frame.body)](source, frame.body, now)
+            except BadMessage:
+                effects.append(Note("bad_frame", source))
+            self.links.take(source, frame)
+        return effects
 
     def _on_walk_done(self, source: str, done: WalkDone, now: float) -> list[Effect]:
         effects = self.subscriber.on_walk_done(source, done, now)
@@ -173,16 +226,16 @@ class Client:
 
     def fire(self, timer: str, now: float) -> list[Effect]:
         kind, _, rest = timer.partition("/")
-        if kind == "resend":
-            return self.links.fire(rest)
+        if kind == RESEND:
+            return [*self.links.fire(rest, now), *self._flush(now)]
         if kind == "greet":
             self._s.greeting = False
-            return [*self._greetings(), *self._flush()]
-        return [*self.subscriber.fire(timer, now), *self._flush()]
+            return [*self._greetings(), *self._flush(now)]
+        return [*self.subscriber.fire(timer, now), *self._flush(now)]
 
-    def _flush(self) -> list[Effect]:
+    def _flush(self, now: float) -> list[Effect]:
         """Send what was posted; while an answer is owed, see to it that we are not forgotten."""
-        effects = self.links.flush()
+        effects = self.links.flush(now)
         s = self._s
         if s.greeting or s.options.links == "trusted" or not self._owed():
             return effects
@@ -197,7 +250,7 @@ class Client:
 
     def _greetings(self) -> list[Effect]:
         homes = sorted({self.directory.home(topic) for topic in self._owed()})
-        return [self.links.greeting(home, self._s.life) for home in homes]
+        return [self.links.greeting(home) for home in homes]
 
     # Recovery.
 
@@ -229,6 +282,7 @@ class Client:
 
     def snapshot(self) -> bytes:
         self.subscriber.engine.store()
+        self._s.sessions = self.links.s
         return pack(self._s)
 
     @classmethod

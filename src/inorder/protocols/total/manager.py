@@ -117,6 +117,13 @@ class Manager:
     def is_duplicate(self, events: tuple[Event, ...]) -> bool:
         return events[0].seq <= self.s.numbered.get(events[0].publisher, 0)
 
+    def batch_of(self, events: tuple[Event, ...]) -> Batch | None:
+        """The batch as which events were numbered, if it is still kept."""
+        for batch in reversed(self.s.log):
+            if batch.events[0].id == events[0].id:
+                return batch
+        return None
+
     def fill(
         self, entries: list[tuple[str, int]], rank: Mapping[str, int], news: int | None = None
     ) -> None:

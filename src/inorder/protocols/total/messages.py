@@ -3,9 +3,9 @@
 Rule 1: a message holds values only, and whoever receives one may keep it: all are frozen.
 Rule 2: `at` names the topic a `Fill` or `Walk` has reached; `want` lists the topics it still needs,
         lowest rank first. The route is decided hop by hop (path.py), never by the sender.
-Rule 3: what must arrive exactly once and in order travels in a `Frame` (link.py). What may be lost
-        travels bare: events, heartbeats, repairs and reports. Those say only what is durable, so
-        a copy sent by an owner that has been replaced meanwhile does no harm.
+Rule 3: what must arrive exactly once and in order travels in a `Frame` (../session). What may be
+        lost travels bare: events, heartbeats, repairs and reports. Those say only what is durable,
+        so a copy sent by an owner that has been replaced meanwhile does no harm.
 
 Section numbers are those of "Total notification order", technical report MIDLAB 9/2011 ("the
 report"): its CREATE_STAMP and FILL_IN rounds are section 4, its subscription walk is Figure 7.
@@ -16,6 +16,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from inorder.core.event import Event, Stamp
+from inorder.protocols.session.messages import Control, Frame
 
 
 class Create(Struct, frozen=True, gc=False, array_like=True, tag="create"):
@@ -187,25 +188,4 @@ Body = (
 Casual = Events | Repair | Gone | Heartbeat | Report
 
 
-class Frame(Struct, frozen=True, gc=False, array_like=True, tag="frame"):
-    """One numbered message of a session; `ack` is the last number received the other way.
-
-    `token` fences owners: whoever has heard a larger one of the same peer refuses this one.
-    """
-
-    session: int
-    token: int
-    number: int
-    ack: int
-    body: Body
-
-
-class Ack(Struct, frozen=True, gc=False, array_like=True, tag="ack"):
-    """Everything up to `number` has arrived."""
-
-    session: int
-    token: int
-    number: int
-
-
-Message = Frame | Ack | Casual | Body
+Message = Frame[Body] | Control | Casual | Body

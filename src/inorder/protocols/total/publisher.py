@@ -14,15 +14,17 @@ published once or not at all.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from inorder.core import wire
-from inorder.core.effect import Answer, Diffuse, Effect
+from inorder.core.effect import Answer, Diffuse, Effect, Note
 from inorder.core.errors import BadMessage, TooLarge
 from inorder.core.event import Event, Scalar
 from inorder.core.limits import FRAME_BYTES_MAX, WAITING_PUBLICATIONS_MAX
+from inorder.protocols.session.links import Links
 from inorder.protocols.total.directory import Directory
-from inorder.protocols.total.link import Links
 from inorder.protocols.total.messages import Accepted, Create, Events
 from inorder.protocols.total.options import Options
 from inorder.protocols.total.stamp import with_own, without
@@ -57,15 +59,13 @@ class Publisher:
         state: PublisherState,
         directory: Directory,
         options: Options,
-        links: Links,
-        life: int,
+        links: Links[Any],
     ) -> None:
         self.s = state
         self._name = name
         self._directory = directory
         self._options = options
         self._links = links
-        self._life = life
 
     @property
     def idle(self) -> bool:
@@ -98,21 +98,32 @@ class Publisher:
         topic = accepted.topic
         requests = s.under_way.get(topic, [])
         events = next((each for each in requests if each[0].seq == accepted.seq), ())
-        if not events or len(events) != accepted.count:
-            raise BadMessage(source, f"accepts {topic} {accepted.seq}, which was not asked for")
+        if not events:
+            # Answered already, in an earlier session; or asked by an earlier life.
+            return [Note("old_answer", source)]
+        if len(events) != accepted.count:
+            raise BadMessage(source, f"accepts {accepted.count} events of {len(events)}")
         requests.remove(events)
         if not requests:
             del s.under_way[topic]
         others = without(accepted.stamp, topic)
         effects: list[Effect] = []
-        if self._options.diffusion == "publisher":
+        if self._options.diffusion == "publisher" and accepted.first:
             batch = Events(topic, accepted.first, accepted.epoch, others, events)
             effects.append(Diffuse(topic, batch))
         for number, event in enumerate(events, accepted.first):
-            stamp = with_own(others, topic, number)
+            # Without a first number the manager knows no more which ones it gave.
+            stamp = with_own(others, topic, number) if accepted.first else ()
             effects.append(Answer(event.id, "accepted", stamp=stamp))
         self._pump(FENCED if self._options.fence else topic)
         return effects
+
+    def ask_again(self, home: str) -> None:
+        """A stage has forgotten its session with us: the requests it may owe an answer."""
+        for topic in sorted(self.s.under_way):
+            if self._directory.home(topic) == home:
+                for events in self.s.under_way[topic]:
+                    self._links.post(home, Create(topic, events))
 
     def _pump(self, lane: str) -> None:
         """Send what the window allows."""
@@ -142,4 +153,4 @@ class Publisher:
         del queue[:count]
         self.s.queued -= count
         self.s.under_way.setdefault(topic, []).append(events)
-        self._links.post(self._directory.home(topic), Create(topic, events), self._life)
+        self._links.post(self._directory.home(topic), Create(topic, events))

@@ -22,14 +22,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from inorder.core.effect import Effect, Note, SetTimer
 from inorder.core.errors import BadMessage, Misuse
 from inorder.core.limits import FOREST_LINES_MAX
 from inorder.core.pack import pack, unpacker
+from inorder.protocols.session.links import Sessions
 from inorder.protocols.total.directory import RANKING, Directory, directory_of
-from inorder.protocols.total.link import Link
 from inorder.protocols.total.messages import (
     Body,
     Demand,
@@ -66,8 +66,7 @@ class _State(Struct):
     collecting: bool = False
     changing: bool = False
     answered: dict[str, dict[str, int]] = {}
-    links: dict[str, Link] = {}
-    token: int = 0
+    sessions: Sessions[Body] = field(default_factory=Sessions)
     logged: int = 0
 
 
@@ -89,8 +88,7 @@ class Ranking(Service):
 
     def _become(self, state: _State) -> None:
         self.s = state
-        self.links.peers = state.links
-        self.links.token = state.token
+        self.links.load(state.sessions)
         self._logged = state.logged
 
     @property
@@ -169,7 +167,7 @@ class Ranking(Service):
         assert self.s.collecting
         assert not self.s.changing
         record = self._log(Fired(timer, now))
-        return [*record, *self._on_fired(timer, now), *self.links.flush()]
+        return [*record, *self._on_fired(timer, now), *self.links.flush(now)]
 
     def _on_fired(self, timer: str, now: float) -> list[Effect]:
         s = self.s
@@ -213,7 +211,7 @@ class Ranking(Service):
         return path_of(self.options.path, s.order, self.directory, parents)
 
     def snapshot(self) -> bytes:
-        self.s.token = self.links.token
+        self.s.sessions = self.links.s
         self.s.logged = self._logged
         return pack(self.s)
 

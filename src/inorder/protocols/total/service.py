@@ -3,7 +3,7 @@
 Rule 1: an input is persisted before anything it causes is visible. So nothing ever seen by
         others is forgotten, and no number is given twice (F4).
 Rule 2: answers are a function of the log. Replaying it counts the same answers under the same
-        link numbers; receivers drop those they have.
+        numbers of its sessions; receivers drop those they have.
 Rule 3: what is not in the log must not matter to the order: acknowledgements, reports and
         heartbeats only free memory or repeat what is durable, and are not persisted.
 Rule 4: a new owner speaks with a larger token (link.py), and its first record says so. The store
@@ -28,18 +28,32 @@ from inorder.core.effect import Effect, Note, Persist
 from inorder.core.errors import BadMessage
 from inorder.core.limits import LOG_RECORD_BYTES_MAX, LOG_RECORDS_MAX
 from inorder.core.pack import pack, unpacker
+from inorder.protocols.session.links import RESEND, Links, durable
+from inorder.protocols.session.messages import Ack, Bye, Frame, Unknown
 from inorder.protocols.total.directory import Directory
-from inorder.protocols.total.link import Links
-from inorder.protocols.total.messages import Ack, Body, Frame
+from inorder.protocols.total.messages import Body
 from inorder.protocols.total.options import Options
 
 
 class Took(Struct, frozen=True, gc=False, tag="took"):
-    """A message was taken from a link, at this time of the owner's clock."""
+    """Messages were taken from a session, in this order, at this time of the owner's clock."""
 
     source: str
-    frame: Frame
+    frames: tuple[Frame[Body], ...]
     now: float
+
+
+class Began(Struct, frozen=True, gc=False, tag="began"):
+    """A peer has begun another session, of which nothing has been taken yet."""
+
+    source: str
+    session: int
+
+
+class Over(Struct, frozen=True, gc=False, tag="over"):
+    """The session with a peer has ended."""
+
+    peer: str
 
 
 class Told(Struct, frozen=True, gc=False, tag="told"):
@@ -68,7 +82,7 @@ class Image(Struct, frozen=True, gc=False, tag="image"):
     state: bytes
 
 
-_unpack = unpacker(Took | Told | Fired | Owned | Image)
+_unpack = unpacker(Took | Began | Over | Told | Fired | Owned | Image)
 
 
 def is_snapshot(record: bytes) -> bool:
@@ -83,7 +97,7 @@ class Service(ABC):
         self.name = name
         self.directory = directory
         self.options = options
-        self.links = Links(options.resend, options.links == "trusted", patient=False)
+        self.links: Links[Body] = Links(options.resend, trusted=options.links == "trusted")
         # Records since the last snapshot, their bytes, and its own.
         self._logged = 0
         self._logged_bytes = 0
@@ -99,49 +113,103 @@ class Service(ABC):
         if kind is Frame:
             return self._receive_frame(source, message, now)
         if kind is Ack:
-            if refusal := self.links.refusal(source, message):
-                return [Note(refusal, source)]
-            return self.links.acknowledged(source, message, message.number)
+            return self._receive_ack(source, message, now)
+        if kind is Bye:
+            return self._receive_bye(source, message)
+        if kind is Unknown:
+            # Said of a session that this machine's log holds: nobody honest says it.
+            raise BadMessage(source, f"does not know its session with {self.name}")
         if casual := self._casuals.get(kind):
             return casual(source, message, now)
         if self.options.links == "trusted" and kind in self._bodies:
             return self._apply_trusted(source, message, now)
         raise BadMessage(source, f"{kind.__name__} is nothing for {self.name}")
 
-    def _receive_frame(self, source: str, frame: Frame, now: float) -> list[Effect]:
+    def _receive_frame(self, source: str, frame: Frame[Body], now: float) -> list[Effect]:
         links = self.links
         body = frame.body
         if type(body) not in self._bodies:
             raise BadMessage(source, f"{type(body).__name__} is nothing for {self.name}")
-        if refusal := links.refusal(source, frame):
-            return [Note(refusal, source)]
-        is_next = links.is_next(source, frame)
-        if is_next:
+        if refusal := links.refuse(source, frame):
+            return refusal
+        place = links.place(source, frame)
+        if place == "next":
             self._check(source, frame.session, body)  # may raise: nothing has changed yet
-        effects = links.acknowledged(source, frame, frame.ack)
-        if not is_next:
-            if source in links.peers:
-                links.owe(source)
-            return [*effects, *links.flush()]
-        if self._full(body):
-            return [*effects, Note("stage_full", self.name)]
-        record = self._log(Took(source, frame, now))
-        links.take(source, frame)
-        return [*record, *effects, *self._bodies[type(body)](source, body, now), *links.flush()]
+            if not self._full(body):
+                return self._take(source, frame, now)
+        record = self._begin_session(source, frame) if place == "early" else []
+        links.acknowledged(source, frame, now)
+        if place == "next":
+            return [*links.flush(now), Note("stage_full", self.name)]
+        if place == "early":
+            links.keep(source, frame)
+        else:
+            links.owe(source)
+        return [*record, *links.flush(now)]
+
+    def _take(self, source: str, frame: Frame[Body], now: float) -> list[Effect]:
+        """Take a frame that is next, with all that has waited for it: one record, one step."""
+        frames = (frame, *self.links.followers(source, frame))
+        record = self._log(Took(source, frames, now))
+        self.links.acknowledged(source, frame, now)
+        effects = self._apply(source, frames, now)
+        return [*record, *effects, *self.links.flush(now)]
+
+    def _apply(self, source: str, frames: tuple[Frame[Body], ...], now: float) -> list[Effect]:
+        """The first frame was checked on arrival. One that has waited is checked now: a bad one
+        counts as taken and does nothing, or its session would stand still for ever."""
+        effects: list[Effect] = []
+        for place, frame in enumerate(frames):
+            self.links.take(source, frame)
+            if place:
+                try:
+                    self._check(source, frame.session, frame.body)
+                except BadMessage:
+                    effects.append(Note("bad_frame", source))
+                    continue
+            effects += self._bodies[type(frame.body)](source, frame.body, now)
+        return effects
+
+    def _begin_session(self, source: str, message: Frame[Body] | Ack) -> list[Effect]:
+        """A session begins with something else than its first frame: that must not be forgotten,
+        because answers are numbered in it from now on."""
+        if not self.links.begins(source, message):
+            return []
+        record = self._log(Began(source, message.session))
+        self.links.begin(source, message.session)
+        return record
+
+    def _receive_ack(self, source: str, ack: Ack, now: float) -> list[Effect]:
+        if refusal := self.links.refuse(source, ack):
+            return refusal
+        record = self._begin_session(source, ack)
+        self.links.acknowledged(source, ack, now)
+        return [*record, *self.links.flush(now)]
+
+    def _receive_bye(self, source: str, bye: Bye) -> list[Effect]:
+        """The peer needs this session no more: end it, unless something of it is under way."""
+        if not self.links.honours(source, bye):
+            return [Note("bye_too_soon", source)]
+        return self._end_session(source)
+
+    def _end_session(self, peer: str) -> list[Effect]:
+        record = self._log(Over(peer))
+        self.links.end(peer)
+        return [*record, Note("session_ended", peer)]
 
     def _apply_trusted(self, source: str, body: Body, now: float) -> list[Effect]:
         self._check(source, 0, body)
-        return [*self._bodies[type(body)](source, body, now), *self.links.flush()]
+        return [*self._bodies[type(body)](source, body, now), *self.links.flush(now)]
 
     def _tell(self, body: Body, now: float) -> list[Effect]:
         """An operator's wish, as durable as a message."""
         record = self._log(Told(body, now))
-        return [*record, *self._bodies[type(body)](self.name, body, now), *self.links.flush()]
+        return [*record, *self._bodies[type(body)](self.name, body, now), *self.links.flush(now)]
 
     def fire(self, timer: str, now: float) -> list[Effect]:
         kind, _, rest = timer.partition("/")
-        if kind == "resend":
-            return self.links.fire(rest)
+        if kind == RESEND:
+            return [*self.links.fire(rest, now), *self.links.flush(now)]
         return self._fire(timer, now)
 
     # For the roles to fill in.
@@ -174,6 +242,15 @@ class Service(ABC):
     def _load(self, snapshot: bytes) -> None:
         """Become the machine that gave this snapshot."""
 
+    def _image(self) -> bytes:
+        """The state without what a new owner cannot rely on: windows, and measured times."""
+        sessions = self.links.s
+        self.links.s = durable(sessions)
+        try:
+            return self.snapshot()
+        finally:
+            self.links.s = sessions
+
     # The log.
 
     def _log(self, record: Struct) -> list[Effect]:
@@ -184,7 +261,7 @@ class Service(ABC):
         if self._logged < LOG_RECORDS_MAX and self._logged_bytes + len(data) <= bytes_max:
             self._count(data)
             return [Persist(data)]
-        image = pack(Image(self.snapshot()))
+        image = pack(Image(self._image()))
         self._begin_count(image)
         self._count(data)
         return [Persist(image), Persist(data)]
@@ -201,15 +278,18 @@ class Service(ABC):
         entry = _unpack(record)
         self._count(record)
         if isinstance(entry, Took):
-            self.links.acknowledged(entry.source, entry.frame, entry.frame.ack)
-            self.links.take(entry.source, entry.frame)
-            self._bodies[type(entry.frame.body)](entry.source, entry.frame.body, entry.now)
+            self.links.replayed(entry.source, entry.frames[0])
+            self._apply(entry.source, entry.frames, entry.now)
+        elif isinstance(entry, Began):
+            self.links.begin(entry.source, entry.session)
+        elif isinstance(entry, Over):
+            self.links.end(entry.peer)
         elif isinstance(entry, Told):
             self._bodies[type(entry.body)](self.name, entry.body, entry.now)
         elif isinstance(entry, Fired):
             self._on_fired(entry.timer, entry.now)
         elif isinstance(entry, Owned):
-            self.links.token = entry.token
+            self.links.s.token = entry.token
         else:
             self._load(entry.state)
             self._begin_count(record)
@@ -217,5 +297,8 @@ class Service(ABC):
 
     def resume(self, now: float) -> list[Effect]:
         """A new owner: say so in the log, then send again what may have been lost."""
-        self.links.token += 1
-        return [*self._log(Owned(self.links.token)), *self.links.resume(), *self._resume(now)]
+        self.links.s.token += 1
+        record = self._log(Owned(self.links.s.token))
+        self.links.resume()
+        own = self._resume(now)
+        return [*record, *self.links.flush(now), *own]

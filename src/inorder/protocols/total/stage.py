@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from inorder.core.effect import CancelTimer, Diffuse, Effect, Note, Send, SetTimer
@@ -24,8 +24,8 @@ from inorder.core.errors import BadMessage
 from inorder.core.event import Stamp
 from inorder.core.limits import HEARTBEATS_MAX, OUTSTANDING_ROUNDS_MAX, QUEUED_REQUESTS_MAX
 from inorder.core.pack import pack, unpacker
+from inorder.protocols.session.links import Sessions
 from inorder.protocols.total.directory import RANKING, Directory, directory_of
-from inorder.protocols.total.link import Link
 from inorder.protocols.total.manager import Batch, Manager, TopicState
 from inorder.protocols.total.messages import (
     Accepted,
@@ -52,7 +52,7 @@ from inorder.protocols.total.path import path_of
 from inorder.protocols.total.service import Service
 from inorder.protocols.total.stage_check import check_body
 from inorder.protocols.total.stamp import stamp_of, with_own, without
-from inorder.protocols.total.version import life_of
+from inorder.protocols.total.version import life_of, session_of
 
 # Heartbeats back off to this many times the first interval.
 BACK_OFF_MAX = 8
@@ -87,8 +87,7 @@ class _State(Struct):
     asked_at: float = 0.0
     # Heartbeats sent since a topic's last event, for topics whose timer runs.
     beats: dict[str, int] = {}
-    links: dict[str, Link] = {}
-    token: int = 0
+    sessions: Sessions[Body] = field(default_factory=Sessions)
     logged: int = 0
 
 
@@ -119,8 +118,7 @@ class Stage(Service):
         self.s = state
         if self.directory.open:
             self.directory = Directory(state.order, options.topics_per_stage)
-        self.links.peers = state.links
-        self.links.token = state.token
+        self.links.load(state.sessions)
         self._logged = state.logged
         self.managers = {topic: self._manager(each) for topic, each in state.managers.items()}
         self._lay_path()
@@ -163,8 +161,7 @@ class Stage(Service):
         """A publisher wants numbers. Requests of one topic never overtake each other here: who
         comes while others wait queues behind them, whatever they wait for."""
         self._admit((request.topic,))
-        link = self.links.peers.get(source)
-        waiting = Waiting(source, link.session if link else 0, request)
+        waiting = Waiting(source, self.links.session(source), request)
         queue = self.s.requests.get(request.topic)
         if queue or not self._may_begin(request.topic):
             self.s.requests.setdefault(request.topic, []).append(waiting)
@@ -195,13 +192,28 @@ class Stage(Service):
         request = waiting.request
         manager = self.managers[request.topic]
         if manager.is_duplicate(request.events):
-            return [Note("duplicate_create", request.events[0].id)]
+            return [Note("duplicate_create", request.events[0].id), *self._answer_again(waiting)]
         rank = self.path.rank
         first, entries, above = manager.create(request.events, waiting.session, rank, now)
         rate = manager.rate(now) if self.options.metric == "rate" else 0.0
         fill = Fill(self.s.epoch, request.topic, first, len(request.events), request.topic,
                     above, (), rate)  # fmt: skip
         return self._climb(fill, entries, now)
+
+    def _answer_again(self, waiting: Waiting) -> list[Effect]:
+        """A request that comes again in another session: its answer may have been lost with the
+        session before. One that is still under way is answered when it ends."""
+        topic, events = waiting.request.topic, waiting.request.events
+        batch = self.managers[topic].batch_of(events)
+        if batch is None:
+            # Known to be numbered, but no more where: nothing of it is kept.
+            answer = Accepted(topic, events[0].seq, 0, len(events), 0, ())
+        elif batch.stamp is None:
+            return []
+        else:
+            answer = self._accepted(topic, batch, batch.stamp)
+        self.links.post(waiting.publisher, answer, waiting.session)
+        return []
 
     def _on_fill(self, source: str, fill: Fill, now: float) -> list[Effect]:
         """A stamp from below. Its sender may have installed the next epoch before us."""
@@ -275,12 +287,16 @@ class Stage(Service):
     def _show(self, topic: str, batch: Batch, others: Stamp) -> list[Effect]:
         """Diffuse a complete batch and tell its publisher."""
         events = batch.events
-        stamp = with_own(others, topic, batch.last)
-        accepted = Accepted(topic, events[0].seq, batch.first, len(events), batch.epoch, stamp)
+        accepted = self._accepted(topic, batch, others)
         self.links.post(events[0].publisher, accepted, batch.session)
         if self.options.diffusion == "publisher":
             return []
         return [Diffuse(topic, Events(topic, batch.first, batch.epoch, others, events))]
+
+    def _accepted(self, topic: str, batch: Batch, others: Stamp) -> Accepted:
+        events = batch.events
+        stamp = with_own(others, topic, batch.last)
+        return Accepted(topic, events[0].seq, batch.first, len(events), batch.epoch, stamp)
 
     # Subscriptions.
 
@@ -340,7 +356,7 @@ class Stage(Service):
     def _end_walk(self, walk: Walk, stamp: Stamp) -> list[Effect]:
         """Everybody knows: tell the subscriber, and the stage that answers for the walk."""
         done = WalkDone(walk.subscriber, walk.version, stamp)
-        self.links.post(walk.subscriber, done, life_of(walk.version))
+        self.links.post(walk.subscriber, done, session_of(life_of(walk.version)))
         left = Left(walk.subscriber, walk.version)
         home = self.directory.home(self.path.upwards(walk.visit)[0])
         if home == self.name:
@@ -483,7 +499,7 @@ class Stage(Service):
     # The whole state.
 
     def snapshot(self) -> bytes:
-        self.s.token = self.links.token
+        self.s.sessions = self.links.s
         self.s.logged = self._logged
         return pack(self.s)
 

@@ -27,7 +27,7 @@ from inorder.protocols.total.messages import (
     Left,
     Walk,
 )
-from inorder.protocols.total.version import life_of
+from inorder.protocols.total.version import begun_by, life_of
 
 if TYPE_CHECKING:
     from inorder.protocols.total.stage import Stage
@@ -85,7 +85,7 @@ def _walk(stage: Stage, source: str, session: int, walk: Walk) -> None:
         _way(stage, source, walk.epoch, walk.at, walk.want)
     elif not stage.directory.is_service(source):
         trusted = stage.options.links == "trusted"
-        if walk.subscriber != source or (life_of(walk.version) != session and not trusted):
+        if walk.subscriber != source or not (trusted or begun_by(session, life_of(walk.version))):
             raise BadMessage(source, f"walks as {walk.subscriber}")
         if walk.seen or walk.want or walk.stamp:
             raise BadMessage(source, "says a walk has been somewhere already")

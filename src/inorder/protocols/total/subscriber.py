@@ -16,7 +16,7 @@ start (Figure 7 of the report, which raises the counter instead: R6, S3).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -28,10 +28,10 @@ from inorder.core.limits import (
     STAMP_ENTRIES_MAX,
     TOPICS_PER_SUBSCRIBER_MAX,
 )
+from inorder.protocols.session.links import Links
 from inorder.protocols.total.directory import Directory
 from inorder.protocols.total.engine import Engine, EngineState
 from inorder.protocols.total.gaps import Gaps, TopicGaps
-from inorder.protocols.total.link import Links
 from inorder.protocols.total.messages import Events, Gone, Heartbeat, Repair, Report, Walk, WalkDone
 from inorder.protocols.total.options import Options
 from inorder.protocols.total.version import version_of
@@ -76,7 +76,7 @@ class Subscriber:
         state: SubscriberState,
         directory: Directory,
         options: Options,
-        links: Links,
+        links: Links[Any],
         life: int,
     ) -> None:
         self.s = state
@@ -173,23 +173,40 @@ class Subscriber:
         s.count += 1
         s.walking = held
         s.registered = {*visit}
-        version = version_of(self._life, s.count)
-        walk = Walk(self._name, version, tuple(held), tuple(visit))
-        # The lowest topic in the first order; if the order has changed, the stage passes it on.
-        lowest = self._directory.lowest(visit)
-        self._links.post(self._directory.home(lowest), walk, self._life)
+        self._walk()
         return []
+
+    def _walk(self) -> None:
+        """The walk under way, from the lowest topic in the first order; if the order has changed,
+        the stage passes it on."""
+        s = self.s
+        assert s.walking is not None
+        visit = sorted(s.registered)
+        version = version_of(self._life, s.count)
+        walk = Walk(self._name, version, tuple(s.walking), tuple(visit))
+        self._links.post(self._directory.home(self._directory.lowest(visit)), walk)
+
+    def walk_again(self, home: str) -> None:
+        """A stage has forgotten its session with us, perhaps with the end of our walk. A second
+        walk of the same version only finds a later beginning."""
+        s = self.s
+        if s.walking is not None:
+            lowest = self._directory.lowest(sorted(s.registered))
+            if self._directory.home(lowest) == home:
+                self._walk()
 
     def on_walk_done(self, source: str, done: WalkDone, now: float) -> list[Effect]:
         """The new topics start behind the walk. Old topics keep their clocks (S5, R4): what is in
         flight on them is still owed."""
         s = self.s
-        if done.version < version_of(self._life, s.count):
+        current = version_of(self._life, s.count)
+        if done.version < current or (done.version == current and s.walking is None):
             return [Note("old_walk")]
-        if s.walking is None or done.version > version_of(self._life, s.count):
+        if done.version > current:
             raise BadMessage(source, f"ends a walk that is not under way ({done.version})")
         if done.subscriber != self._name or not s.engine.pending <= {t for t, _ in done.stamp}:
             raise BadMessage(source, "ends a walk without saying where it started")
+        assert s.walking is not None
         s.registered = {*s.walking}
         s.walking = None
         started = sorted(s.engine.pending)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 LIFE_BITS = 32
 
+# Sessions that one life may begin with one stage, if ever its former ones are forgotten there.
+SESSION_BITS = 16
+
 
 def version_of(life: int, change: int) -> int:
     """
@@ -24,3 +27,21 @@ def life_of(version: int) -> int:
     7
     """
     return version >> LIFE_BITS
+
+
+def session_of(life: int) -> int:
+    """The number of the session that a life begins with: above all of earlier lives.
+
+    >>> session_of(2) > session_of(1)
+    True
+    """
+    return life << SESSION_BITS
+
+
+def begun_by(session: int, life: int) -> bool:
+    """Whether a life may have begun this session: its own are above those of earlier lives.
+
+    >>> begun_by(session_of(2), 2), begun_by(session_of(2), 3)
+    (True, False)
+    """
+    return session >> SESSION_BITS >= life
