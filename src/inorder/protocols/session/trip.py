@@ -32,5 +32,5 @@ class Trip(Struct, array_like=True):
         """How long to wait for an acknowledgement that has not come so many times."""
         wait_s = first_s
         if self.mean_s > 0.0:
-            wait_s = max(self.mean_s + 4 * self.deviation_s, WAIT_S_MIN)
+            wait_s = self.mean_s + max(4 * self.deviation_s, WAIT_S_MIN)
         return min(wait_s * (1 << min(tries, 32)), max(WAIT_S_MAX, first_s))
