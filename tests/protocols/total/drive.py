@@ -104,7 +104,11 @@ class Net:
                 self.act(target, self.machines[target].receive(source, message, now))
 
     def fire(self, name: str, timer: str, now: float = 0.0) -> None:
-        self.act(name, self.machines[name].fire(timer, now))
+        effects = self.machines[name].fire(timer, now)
+        if [type(each) for each in effects] == [SetTimer]:
+            # Something left after it was set: it only looks again.
+            effects = self.machines[name].fire(timer, now)
+        self.act(name, effects)
         self.run(now)
 
     def restart(self, name: str) -> None:

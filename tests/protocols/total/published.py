@@ -16,6 +16,7 @@ from inorder.core.effect import Effect, Join, Note
 from inorder.protocols.session import incoming, links
 from inorder.protocols.total import (
     engine,
+    epoch,
     groups,
     manager,
     path,
@@ -213,7 +214,7 @@ def _no_barrier(patch: pytest.MonkeyPatch) -> None:
 
     def announce(self: Any, timer: str, now: float) -> list[Effect]:
         s = self.s
-        s.collecting = False
+        s.phase = "quiet"
         s.epoch += 1
         s.order = s.wish or s.swapped or s.order
         s.wish = s.swapped = None
@@ -224,19 +225,19 @@ def _no_barrier(patch: pytest.MonkeyPatch) -> None:
         return [Note("announced")]
 
     def install(self: Any, source: str, message: Any, now: float) -> list[Effect]:
-        s = self.s
-        if message.epoch <= s.epoch:
+        its = self._stage
+        if message.epoch <= its.s.epoch:
             return []
-        s.epoch, s.order = message.epoch, message.order
-        self._lay_path()
-        for each in self.managers.values():
+        its.s.epoch, its.s.order = message.epoch, message.order
+        its.lay_path()
+        for each in its.managers.values():
             each.install(())
-        return self._catch_up(now)
+        return its.catch_up(now)  # type: ignore[no-any-return]
 
     def left(self: Any, source: str, message: Any, now: float) -> list[Effect]:
         # Stages disagree on where a walk entered; nobody freezes, so nobody needs to know.
         key = (message.subscriber, message.version)
-        self.s.entered = [each for each in self.s.entered if each != key]
+        self.s.entered = [each for each in self.s.entered if each[:2] != key]
         return []
 
     patch.setattr(stage.Stage, "_on_left", left)
@@ -248,7 +249,7 @@ def _no_barrier(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(path.Path, "next", straight)
     patch.setattr(ranking.Ranking, "_on_fired", announce)
-    patch.setattr(stage.Stage, "_on_install", install)
+    patch.setattr(epoch.Epochs, "on_install", install)
     patch.setattr(stage, "check_body", lambda *anything: None)
 
 

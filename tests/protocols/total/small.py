@@ -14,7 +14,7 @@ from typing import Any
 
 from inorder.core.machine import make_all
 from inorder.protocols.total import Client, Options, services
-from inorder.protocols.total.messages import Accepted, Left
+from inorder.protocols.total.messages import Accepted, Ask, Left, Ready
 from inorder.sim.exhaust import Exhausted, exhaust
 from inorder.sim.pool import Op, Pool, Step
 
@@ -30,8 +30,9 @@ class Small(Pool):
     """A pool in which steps that concern nobody else are taken at once.
 
     An `Accepted` changes only its publisher, a `Left` only a count that nothing but a freeze looks
-    at, and a join has no effect on others before the walk that follows it. Taking them early loses
-    no schedule that a judge could tell apart, and there are far fewer to try.
+    at, and a join has no effect on others before the walk that follows it. An `Ask` and a `Ready`
+    change only when the ranking freezes, and its `Freeze` may take as long as it likes. Taking them
+    early loses no schedule that a judge could tell apart, and there are far fewer to try.
     """
 
     def take(self, step: Step, crash_after: int | None = None) -> list[str]:
@@ -45,8 +46,9 @@ class Small(Pool):
         for node, topic in self.joining:
             return Step("join", node, source=topic)
         frozen = "ranking" in self.machines
+        early = Accepted | Ask | Ready if frozen else Accepted | Left
         for (source, node), queue in sorted(self.links.items()):
-            if queue and isinstance(queue[0], Accepted if frozen else Accepted | Left):
+            if queue and isinstance(queue[0], early):
                 return Step("receive", node, source)
         return None
 
@@ -60,7 +62,9 @@ def pool(
 ) -> Pool:
     """Topics are named 1, 2, ... by rank; `setup={"A": "12"}`, `programs={"p": ["publish 1"]}`."""
     names = [str(number) for number in range(1, topics + 1)]
-    options = Options(links="trusted", **order)
+    # Nobody asks for a change but the pool: states that differ only in what is counted are one.
+    quiet = {"metric": "f", "beta": 10.0} if "swaps" in order else {}
+    options = Options(links="trusted", **order, **quiet)
     machines: dict[str, Any] = dict(make_all(services(names, options)))
     for name in sorted({*setup, *programs}):
         machines[name] = Client(name, names, options)

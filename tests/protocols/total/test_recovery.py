@@ -15,23 +15,27 @@ from inorder.protocols.session.links import durable
 from inorder.protocols.session.messages import Ack, Frame
 from inorder.protocols.total import Client, Ranking, Stage, is_snapshot
 from inorder.protocols.total.messages import (
+    Abort,
     Accepted,
+    Ask,
     Complete,
     Create,
     Events,
     Fill,
     Freeze,
+    Frozen,
     Gone,
     Heartbeat,
     Install,
     Left,
     Message,
+    Ready,
     Repair,
     Report,
     Walk,
     WalkDone,
 )
-from tests.protocols.total.drive import FIRST, SECOND, TOPICS, Net, client, marks, of, stage
+from tests.protocols.total.drive import FIRST, SECOND, TOPICS, Net, bodies, client, marks, of, stage
 
 
 def busy_net(**options):
@@ -192,8 +196,10 @@ TO_A_STAGE = [
     Frame(FIRST, 0, 1, 0, Walk("p", 1 << 32, ("t1",), ())),
     Frame(FIRST, 0, 1, 0, Walk("p", 1 << 32, ("t1",), ("t9",))),
     Frame(FIRST, 0, 1, 0, Walk("p", 7 << 32, ("t1",), ("t1",))),  # a life it has not begun
-    Frame(FIRST, 0, 1, 0, Freeze(0)),
+    Frame(FIRST, 0, 1, 0, Freeze(0, 1, ())),
     Frame(FIRST, 0, 1, 0, Install(1, TOPICS, ())),
+    Frame(FIRST, 0, 1, 0, Ask(0, 1)),
+    Frame(FIRST, 0, 1, 0, Abort(0, 1)),
     Frame(FIRST, 0, 1, 0, Accepted("t1", 1, 1, 1, 0, ())),
     Repair("t9", 1, 2),
     Repair("t1", 0, 2),
@@ -212,12 +218,21 @@ def test_a_stage_refuses_what_nobody_honest_sends(message):
     assert machine.snapshot() == before
 
 
-def test_a_round_of_an_old_epoch_is_refused():
+def test_a_round_of_an_old_epoch_is_served_if_its_way_is_still_the_way():
     machine = stage("stage1", swaps="on")
     machine.s.epoch = 3
+    old = Fill(1, "t2", 1, 1, "t1", ("t1",), (("t2", 1),))
+    effects = machine.receive("stage2", Frame(0, 0, 1, 0, old), 0.0)
+    assert ("stage2", Complete("t2", 1, (("t1", 0), ("t2", 1)))) in bodies(effects)
+    machine.s.order = ("t3", "t2", "t1")
+    machine.lay_path()
     before = machine.snapshot()
-    with pytest.raises(BadMessage, match="epoch 2"):
-        machine.receive("stage2", Frame(0, 0, 1, 0, Fill(2, "t2", 1, 1, "t1", ("t1",), ())), 0.0)
+    back = Fill(1, "t2", 2, 1, "t1", ("t2",), ())
+    machine.receive("stage2", Frame(0, 0, 2, 0, back), 0.0)
+    machine = Stage.restore(before)
+    bad = Fill(1, "t2", 2, 1, "t1", ("t2", "t1"), ())
+    with pytest.raises(BadMessage, match="a way from t1"):
+        machine.receive("stage2", Frame(0, 0, 2, 0, bad), 0.0)
     assert machine.snapshot() == before
 
 
@@ -227,20 +242,51 @@ def test_a_round_of_a_newer_epoch_waits_for_it():
         "stage2", Frame(0, 0, 1, 0, Fill(1, "t2", 1, 1, "t1", ("t1",), (("t2", 1),))), 0.0
     )
     assert "early" in marks(effects)
-    assert len(machine.s.early) == 1
+    assert len(machine.s.change.early) == 1
 
 
-def test_an_install_out_of_turn_is_refused():
+def test_what_only_an_epoch_to_come_could_say_is_refused():
     machine = stage("stage1", swaps="on")
     before = machine.snapshot()
-    for wrong in (Install(2, TOPICS, ()), Install(1, TOPICS, ()), Freeze(7)):
+    ahead = (
+        Install(2, TOPICS, ()),
+        Install(1, TOPICS, ()),
+        Freeze(7, 1, ()),
+        Ask(1, 1),
+        Abort(1, 1),
+    )
+    for wrong in (*ahead, Freeze(0, 1, ("t2",))):
         with pytest.raises(BadMessage):
             machine.receive("ranking", Frame(0, 0, 1, 0, wrong), 0.0)
-    machine.s.frozen = machine.s.answered = True
+    machine.s.change.frozen = machine.s.change.answered = True
     with pytest.raises(BadMessage, match="not one of the topics"):
         machine.receive("ranking", Frame(0, 0, 1, 0, Install(1, ("t1",), ())), 0.0)
-    machine.s.frozen = machine.s.answered = False
+    machine.s.change.frozen = machine.s.change.answered = False
     assert machine.snapshot() == before
+
+
+def test_what_is_late_is_taken_and_comes_to_nothing():
+    """A frame that is refused is never counted as taken: its session would stand still for ever."""
+    net = busy_net()
+    machine = net.machines["stage1"]
+    link = machine.links.s.peers["ranking"].into
+    state = (machine.s.epoch, machine.s.order, machine.s.change.frozen)
+    late = (Ask(0, 1), Freeze(0, 1, ("t1",)), Abort(0, 1), Abort(1, 1), Install(1, TOPICS, ()))
+    for body in late:
+        number = link.received + 1
+        effects = machine.receive("ranking", Frame(0, 0, number, 0, body), 0.0)
+        assert marks(effects) == ["late"]
+        assert link.received == number
+    assert (machine.s.epoch, machine.s.order, machine.s.change.frozen) == state
+    ranking = net.machines["ranking"]
+    link = ranking.links.s.peers["stage1"].into
+    before = (ranking.s.epoch, ranking.s.phase, ranking.s.attempt)
+    for body in (Ready(0, 1, (), 0.0), Frozen(0, 1, ()), Frozen(1, 1, (("t1", 9),))):
+        number = link.received + 1
+        effects = ranking.receive("stage1", Frame(0, 0, number, 0, body), 0.0)
+        assert marks(effects) == ["late"]
+        assert link.received == number
+    assert (ranking.s.epoch, ranking.s.phase, ranking.s.attempt) == before
 
 
 TO_A_CLIENT = [
@@ -253,7 +299,7 @@ TO_A_CLIENT = [
     ("stage2", Gone("t1", 1)),
     ("stage1", Frame(FIRST, 0, 1, 0, WalkDone("a", 99 << 32, ()))),
     ("q", Frame(FIRST, 0, 1, 0, WalkDone("a", 1, ()))),
-    ("stage1", Frame(FIRST, 0, 1, 0, Freeze(0))),
+    ("stage1", Frame(FIRST, 0, 1, 0, Freeze(0, 1, ()))),
     ("stage1", WalkDone("a", 1 << 32, ())),  # not in a frame
     ("stage1", Repair("t1", 1, 1)),
 ]

@@ -18,6 +18,12 @@ from inorder.core.event import Event
 from inorder.protocols.total.messages import Create, Walk
 from tests.protocols.total.schedules import MODES, draw, failures, reorder, run
 
+# Changes of the order all the time, asked for by either measure, and given up before long.
+HASTY = (
+    {"swaps": "on", "report_every": 0.3, "change_timeout": 0.4},
+    {"swaps": "on", "metric": "f", "alpha": 1.0, "beta": 0.05, "change_timeout": 0.4},
+)
+
 TIMES = int(os.environ.get("INORDER_SCHEDULES", "1"))
 
 
@@ -101,10 +107,11 @@ def test_the_rare_paths_are_really_taken():
     marks: Counter[str] = Counter()
     for seed in range(200):
         mode = list(MODES)[seed % 4]
-        scenario = draw(seed, {**MODES[mode], "swaps": "on"}, lively=seed % 3 == 0)
+        scenario = draw(seed, {**MODES[mode], **HASTY[seed % 2]}, lively=seed % 3 == 0)
         marks.update(run(scenario, seed, act=reorder)[1].marks)
     for mark in ("resend", "repair", "early", "walk_passed_on", "old_session", "fenced", "ttl",
-                 "buffer_full", "swap_asked", "swap_refused", "change_made"):  # fmt: skip
+                 "buffer_full", "swap_asked", "swap_refused", "change_made", "change_not_worth",
+                 "change_aborted", "thawed", "late"):  # fmt: skip
         assert marks[mark] > 0, f"{mark} never happened"
 
 

@@ -1,10 +1,10 @@
 """Total order across topics: subscribers agree on the order of any two events they both deliver.
 
 Who does what: publisher.py asks, manager.py numbers, stage.py carries stamps up the topic order,
-subscriber.py and engine.py deliver, ranking.py keeps busy topics high, link.py and service.py make
-all of it survive losses and crashes. The rules are those of "Total notification order" (technical
-report MIDLAB 9/2011) and its supplement, with their errors mended; files name the erratum (R1, S8,
-...) where they differ.
+subscriber.py and engine.py deliver, ranking.py keeps busy topics high (epoch.py is a stage's part
+in it), link.py and service.py make all of it survive losses and crashes. The rules are those of
+"Total notification order" (technical report MIDLAB 9/2011) and its supplement, with their errors
+mended; files name the erratum (R1, S8, ...) where they differ.
 """
 
 from __future__ import annotations
@@ -47,6 +47,6 @@ def services(topics: Sequence[str], options: Options) -> dict[str, Builder]:
         name: Builder(partial(Stage, name, directory, options), next(iter(homes), name))
         for name, homes in ((name, directory.topics_at(name)) for name in directory.stages)
     }
-    if options.swaps == "on" or options.path == "forest":
+    if options.ranked:
         machines[RANKING] = Builder(partial(Ranking, directory, options), RANKING)
     return machines

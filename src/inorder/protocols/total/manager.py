@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from math import exp
 
 from msgspec import Struct
 
@@ -29,8 +28,8 @@ from inorder.protocols.total.groups import Group, Registration
 from inorder.protocols.total.messages import Events, Gone, Walk
 from inorder.protocols.total.stamp import raise_to
 
-# Seconds after which a publication counts half in a topic's rate.
-RATE_HALF_LIFE_S = 10.0
+# Events from which on a rate says something.
+RATED_EVENTS_MIN = 4
 
 
 class Batch(Struct):
@@ -39,6 +38,7 @@ class Batch(Struct):
     first: int
     events: tuple[Event, ...]
     session: int
+    begun: float = 0.0
     epoch: int = 0
     stamp: Stamp | None = None
 
@@ -62,22 +62,21 @@ class TopicState(Struct):
     published: int = 0
     reported: dict[str, int] = {}
     outstanding: int = 0
+    # The rate last said to the ranking; when the present measurement began, and at what number.
     rate: float = 0.0
-    rated_at: float = 0.0
+    rated_at: float | None = None
+    rated: int = 0
 
 
 class Manager:
     """State and rules of one topic; knows nothing of links, stages and paths."""
 
-    def __init__(
-        self, state: TopicState, threshold: int, full: bool, retention: int, rated: bool
-    ) -> None:
+    def __init__(self, state: TopicState, threshold: int, full: bool, retention: int) -> None:
         self.s = state
         self.group = Group(state.topic, threshold, state.subs)
         self._everything = threshold == 0
         self._full = full
         self._retention = retention
-        self._rated = rated
         # Derived from the group and the order; None when either has changed.
         self._split: tuple[list[str], tuple[str, ...]] | None = None
 
@@ -91,11 +90,9 @@ class Manager:
         first = s.count + 1
         s.count += len(events)
         s.numbered[events[0].publisher] = events[-1].seq
-        s.log.append(Batch(first, events, session))
+        s.log.append(Batch(first, events, session, now))
         s.retained += len(events)
         s.outstanding += 1
-        if self._rated:
-            self._note_rate(len(events), now)
         if self._split is None:
             self._split = self._split_group(rank)
         below, above = self._split
@@ -183,7 +180,8 @@ class Manager:
         self._split = None
 
     def install(self, cut: Stamp) -> None:
-        """A new order: everything numbered so far comes before everything after it."""
+        """A new order: everything numbered so far on topics that stood still comes before
+        everything after it."""
         self._split = None
         raise_to(self.s.lower, [entry for entry in cut if self.group.holds(entry[0])])
 
@@ -237,18 +235,26 @@ class Manager:
 
     # The rate, for the ranking (section 5 of the report counts publications instead).
 
-    def rate(self, now: float) -> float:
-        """Publications a second, lately."""
+    def has_moved(self, every: float, now: float) -> bool:
+        """Whether the rate has doubled or halved since it was last said. It is measured over
+        `every` seconds at least, and until it says something."""
         s = self.s
-        passed = max(0.0, now - s.rated_at)
-        return s.rate * exp(-passed * _DECAY)
-
-    def _note_rate(self, count: int, now: float) -> None:
-        self.s.rate = self.rate(now) + count * _DECAY
-        self.s.rated_at = now
-
-
-_DECAY = 0.6931471805599453 / RATE_HALF_LIFE_S
+        passed = now - (s.rated_at if s.rated_at is not None else now)
+        if s.rated_at is None or passed < 0.0:
+            # The clock was set back: begin anew, no harm is done.
+            s.rated_at = now
+            s.rated = s.count
+            return False
+        events = s.count - s.rated
+        if passed < every or max(events, passed * s.rate / 2) < RATED_EVENTS_MIN:
+            return False
+        rate = events / passed
+        s.rated_at = now
+        s.rated = s.count
+        if s.rate / 2 < rate < s.rate * 2:
+            return False
+        s.rate = rate
+        return True
 
 
 def _first(batch: Batch) -> int:

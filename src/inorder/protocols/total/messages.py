@@ -27,7 +27,7 @@ class Create(Struct, frozen=True, gc=False, array_like=True, tag="create"):
 
 
 class Fill(Struct, frozen=True, gc=False, array_like=True, tag="fill"):
-    """A stamp on its way up. `rate` is the origin's publication rate, for the ranking."""
+    """A stamp on its way up."""
 
     epoch: int
     topic: str
@@ -36,7 +36,6 @@ class Fill(Struct, frozen=True, gc=False, array_like=True, tag="fill"):
     at: str
     want: tuple[str, ...]
     stamp: Stamp
-    rate: float = 0.0
 
 
 class Complete(Struct, frozen=True, gc=False, array_like=True, tag="complete"):
@@ -136,15 +135,21 @@ class Report(Struct, frozen=True, gc=False, array_like=True, tag="report"):
 
 
 class SwapRequest(Struct, frozen=True, gc=False, array_like=True, tag="swap_request"):
-    """A manager found a busier topic below its own."""
+    """A manager found a busier topic below its own (the report's measure)."""
 
     epoch: int
     upper: str
     lower: str
 
 
+class Moved(Struct, frozen=True, gc=False, array_like=True, tag="moved"):
+    """The rate of a topic has doubled, or halved, since its manager last said so."""
+
+    topic: str
+
+
 class Demand(Struct, frozen=True, gc=False, array_like=True, tag="demand"):
-    """A walk needs these topics on one line of the forest."""
+    """A walk visits these topics: they belong together, and on one line of a forest."""
 
     topics: tuple[str, ...]
 
@@ -155,22 +160,49 @@ class Reorder(Struct, frozen=True, gc=False, array_like=True, tag="reorder"):
     order: tuple[str, ...]
 
 
-class Freeze(Struct, frozen=True, gc=False, array_like=True, tag="freeze"):
-    """Begin no rounds of this epoch any more; say when the last one has ended."""
+class Ask(Struct, frozen=True, gc=False, array_like=True, tag="ask"):
+    """A change is to come: are you there? Nothing stops yet."""
 
     epoch: int
+    attempt: int
+
+
+class Ready(Struct, frozen=True, gc=False, array_like=True, tag="ready"):
+    """Here we are; our topics' counters stand at `counts`, and the longest round since we were last
+    asked took so many seconds."""
+
+    epoch: int
+    attempt: int
+    counts: Stamp
+    longest: float
+
+
+class Freeze(Struct, frozen=True, gc=False, array_like=True, tag="freeze"):
+    """Begin no rounds of these topics of yours; say when their last one has ended."""
+
+    epoch: int
+    attempt: int
+    topics: tuple[str, ...]
 
 
 class Frozen(Struct, frozen=True, gc=False, array_like=True, tag="frozen"):
-    """All rounds begun here have ended; the counters of my topics stand at `counts`."""
+    """All rounds of the topics named have ended; their counters stand at `counts`."""
 
     epoch: int
+    attempt: int
     counts: Stamp
 
 
+class Abort(Struct, frozen=True, gc=False, array_like=True, tag="abort"):
+    """Somebody has not answered in time: go on as before."""
+
+    epoch: int
+    attempt: int
+
+
 class Install(Struct, frozen=True, gc=False, array_like=True, tag="install"):
-    """The order of a new epoch. `cut` is the counter of every topic at the change; `parents` is
-    the forest as (topic, parent) pairs."""
+    """The order of a new epoch. `cut` is the counter of every topic that stood still for it;
+    `parents` is the forest as (topic, parent) pairs."""
 
     epoch: int
     order: tuple[str, ...]
@@ -181,7 +213,7 @@ class Install(Struct, frozen=True, gc=False, array_like=True, tag="install"):
 # What travels in frames.
 Body = (
     Create | Fill | Complete | Accepted | Walk | WalkDone | Left
-    | SwapRequest | Demand | Reorder | Freeze | Frozen | Install
+    | SwapRequest | Moved | Demand | Reorder | Ask | Ready | Freeze | Frozen | Abort | Install
 )  # fmt: skip
 
 # What travels bare.

@@ -35,14 +35,17 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     # sequences all topics with each other: for a log that somebody may read later.
     threshold: Literal[0, 1, 2] = 1
     diffusion: Literal["manager", "publisher"] = "manager"
-    # The ranking of topics: whether managers ask for swaps, and by which measure.
+    # The ranking of topics: whether the order follows the publications, and by which measure.
+    # rate: the whole order in one step (rates.py). f: the report's swaps (metric.py), with alpha
+    # and beta.
     swaps: Literal["off", "on"] = "off"
     metric: Literal["rate", "f"] = "rate"
     alpha: float = 0.1
     beta: float = 0.2
-    # rate: events a second below which a topic is not worth moving, and seconds between swaps.
-    rate_min: float = 0.1
-    swap_every: float = 1.0
+    # Seconds over which a manager measures its topic's rate, and between two looks at all of them.
+    report_every: float = 10.0
+    # Seconds after which a change is given up if somebody has not answered (ranking.py).
+    change_timeout: float = 10.0
     # 0: one stage is home to all topics, and topics appear as they are named.
     topics_per_stage: int = 1
     # log: the network keeps what is diffused and hands over every topic whole and in its order, so
@@ -73,8 +76,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             ("heartbeat", self.heartbeat, 1e-3, 1e3),
             ("alpha", self.alpha, 1e-9, 1e9),
             ("beta", self.beta, 0.0, 1e9),
-            ("rate_min", self.rate_min, 0.0, 1e9),
-            ("swap_every", self.swap_every, 0.0, 1e9),
+            ("report_every", self.report_every, 1e-3, 1e9),
+            ("change_timeout", self.change_timeout, 1e-3, 1e6),
         ):
             if value is not None and not low <= value <= high:
                 raise BadScenario(f"order.{key}", f"{value:g} is not between {low:g} and {high:g}")
@@ -103,6 +106,16 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
                 raise BadScenario("order.path", "a buffer needs chain or forest")
         elif self.ttl is not None:
             raise BadScenario("order.ttl", "says how long a buffer keeps events: set order.buffer")
+
+    @property
+    def ranked(self) -> bool:
+        """Whether somebody owns the order and may change it."""
+        return self.swaps == "on" or self.path == "forest"
+
+    @property
+    def rated(self) -> bool:
+        """Whether the order follows the topics' rates."""
+        return self.swaps == "on" and self.metric == "rate"
 
     @property
     def buffered(self) -> bool:

@@ -1,18 +1,26 @@
 """The owner of the topic order: changes it for everybody at once, or not at all.
 
-Rule 1: a request names the epoch it was made in; one for another epoch is forgotten (compare and
-        set). Asked again it does nothing, and two at once are done together or one is refused
-        (E3). So a storm of requests ends: each stage asks at most once in an epoch.
-Rule 2: one change at a time: freeze everybody, wait until all rounds have ended, then install the
-        new order with the cut, the counters at which everything stood.
-Rule 3: the log of inputs makes a half-done change resumable: the record that starts it is its
-        PREPARE, the record of the last `Frozen` its COMMIT (service.py).
+Rule 1: a request for a swap names the epoch it was made in; one for another epoch is forgotten
+        (compare and set). Asked again it does nothing, and two at once are done together or one is
+        refused (E3). So a storm of requests ends: each stage asks at most once in an epoch.
+Rule 2: one change at a time, in two steps. `Ask`: is everybody there? Nobody stops, and whoever
+        stands still stops nobody. When all are `Ready` the order is decided, and all are told to
+        `Freeze` the topics it concerns (parts.py); when the last round of these has ended, the
+        order is installed with the cut, the counters at which they stood.
+Rule 3: whoever stands still after it was ready stops the topics concerned for `change_timeout`
+        seconds, or three times the longest round of late if that is more: then the attempt is
+        aborted, everybody goes on as before, and after as long a rest we ask again. The next
+        attempt waits twice as long. Answers to an attempt that is over count for nothing. After
+        the last `Frozen` there is no abort.
+Rule 4: the log of inputs makes a half-done change resumable: the record of the last `Ready` is its
+        PREPARE, that of the timer its ABORT, that of the last `Frozen` its COMMIT (service.py).
 
 Theory. The report announces a new order and lets managers infer it from stamps (section 5), which
 is impossible in general (E1), and discards stamps of older orders, which loses events (E2). Here,
-when all are frozen no round of the old epoch exists any more. Every stamp of the new epoch has
-entries at or above the cut, so all old events come before all new ones wherever both are held.
-Freezing stops only what begins; what is under way needs nothing that is frozen, so it ends.
+when all are frozen no round of the topics concerned exists any more. Every stamp of the new epoch
+has entries at or above the cut, so all their old events come before all new ones wherever both are
+held. Topics that go on are in parts which share nobody with these and which the change leaves as
+they are: to them it has not happened. What is under way needs nothing that is frozen, so it ends.
 
 The same change installs a new forest (path.py) when a subscription needs one.
 """
@@ -20,34 +28,48 @@ The same change installs a new forest (path.py) when a subscription needs one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Literal, Self
 
 from msgspec import Struct, field
 
-from inorder.core.effect import Effect, Note, SetTimer
+from inorder.core.effect import CancelTimer, Effect, Note, SetTimer
 from inorder.core.errors import BadMessage, Misuse
 from inorder.core.limits import FOREST_LINES_MAX
 from inorder.core.pack import pack, unpacker
 from inorder.protocols.session.links import Sessions
 from inorder.protocols.total.directory import RANKING, Directory, directory_of
 from inorder.protocols.total.messages import (
+    Abort,
+    Ask,
     Body,
     Demand,
     Freeze,
     Frozen,
     Install,
+    Moved,
+    Ready,
     Reorder,
     SwapRequest,
 )
 from inorder.protocols.total.options import Options
+from inorder.protocols.total.parts import concerned, join
 from inorder.protocols.total.path import Path, forest, path_of
+from inorder.protocols.total.rates import Rates
 from inorder.protocols.total.service import Fired, Service
 from inorder.protocols.total.stamp import stamp_of
 
 # Requests that come within this time of the first are installed together.
 COLLECT_S = 0.05
 
+# Long rounds make a change wait so many times `change_timeout` at most: a round may also have been
+# long because somebody stood still.
+ROUNDS_MAX = 4
+
+# From attempt to attempt the wait doubles, this often at most.
+DOUBLED_MAX = 6
+
 COLLECT = "collect"
+CHANGE = "change"
 
 
 class _State(Struct):
@@ -58,15 +80,28 @@ class _State(Struct):
     parents: dict[str, str] = {}
     # Topic sets that must lie on one line of the forest: all ever asked for.
     lines: list[tuple[str, ...]] = []
-    # The change being collected or under way: an operator's order, or the swaps asked for and
-    # the topics they move; who has answered.
+    # Topics that belong together, by the name of their part (parts.py).
+    parts: dict[str, str] = {}
+    rates: Rates = field(default_factory=Rates)
+    # What is wished for: an operator's order, or the swaps asked for and the topics they move.
     wish: tuple[str, ...] | None = None
     swapped: tuple[str, ...] | None = None
     moved: list[str] = []
-    collecting: bool = False
-    changing: bool = False
+    # The change under way. waiting: for the next look at the rates, or the next attempt; a wish
+    # need not wait so long. collecting: more wishes may come.
+    phase: Literal["quiet", "waiting", "collecting", "asking", "freezing"] = "quiet"
+    # Of this epoch: how often we have asked, and how often in vain.
+    attempt: int = 0
+    aborted: int = 0
+    # Counters by stage, of those who have answered; the longest round of anybody.
     answered: dict[str, dict[str, int]] = {}
     sessions: Sessions[Body] = field(default_factory=Sessions)
+    longest: float = 0.0
+    # Decided: the order to come, whether for the rates' sake, and the topics that stand still.
+    coming: tuple[str, ...] = ()
+    for_rates: bool = False
+    stopped: list[str] = []
+    asked_at: float | None = None
     logged: int = 0
 
 
@@ -80,7 +115,9 @@ class Ranking(Service):
         super().__init__(RANKING, directory, options)
         self._bodies = {
             SwapRequest: self._on_swap_request,
+            Moved: self._on_moved,
             Demand: self._on_demand,
+            Ready: self._on_ready,
             Frozen: self._on_frozen,
             Reorder: self._on_reorder,
         }
@@ -93,7 +130,7 @@ class Ranking(Service):
 
     @property
     def idle(self) -> bool:
-        return self.links.idle and not (self.s.collecting or self.s.changing)
+        return self.links.idle and self.s.phase == "quiet"
 
     def _check(self, source: str, session: int, body: Body) -> None:
         if source not in self.directory.stages or isinstance(body, Reorder):
@@ -103,10 +140,14 @@ class Ranking(Service):
             topics = (body.upper, body.lower)
         elif isinstance(body, Demand):
             topics = body.topics
-        elif isinstance(body, Frozen):
-            mine = {*self.directory.topics_at(source)}
-            if not self.s.changing or body.epoch != self.s.epoch or mine != {*dict(body.counts)}:
-                raise BadMessage(source, f"is frozen in epoch {body.epoch}, unasked")
+        elif isinstance(body, Moved):
+            topics = (body.topic,)
+        elif isinstance(body, Ready | Frozen) and self._is_current(body):
+            mine = [*self.directory.topics_at(source)]
+            if isinstance(body, Frozen):
+                mine = self._stopped_at(source)
+            if sorted(dict(body.counts)) != sorted(mine):
+                raise BadMessage(source, "counts topics it was not asked for")
         for topic in topics:
             if topic not in self.directory:
                 raise BadMessage(source, f"unknown topic {topic}")
@@ -114,18 +155,18 @@ class Ranking(Service):
     # What is asked for.
 
     def reorder(self, order: Sequence[str], now: float) -> list[Effect]:
-        """An operator's wish: any permutation of the topics, when no change is under way."""
+        """An operator's wish: any permutation of the topics. It waits for a change under way."""
         if sorted(order) != sorted(self.s.order):
             raise Misuse("an order names every topic once")
         return self._tell(Reorder(tuple(order)), now)
 
     def _on_reorder(self, source: str, wish: Reorder, now: float) -> list[Effect]:
         self.s.wish = wish.order
-        return [] if self.s.changing else self._collect()
+        return self._collect()
 
     def _on_swap_request(self, source: str, request: SwapRequest, now: float) -> list[Effect]:
         s = self.s
-        if request.epoch != s.epoch or s.changing:
+        if request.epoch != s.epoch or s.phase in ("asking", "freezing"):
             return [Note("swap_refused")]
         order = [*(s.swapped or s.order)]
         upper, lower = order.index(request.upper), order.index(request.lower)
@@ -137,73 +178,190 @@ class Ranking(Service):
         s.moved += [request.upper, request.lower]
         return self._collect()
 
+    def _on_moved(self, source: str, moved: Moved, now: float) -> list[Effect]:
+        """Somebody's rate is another. All are looked at together, but not too often."""
+        asked_at, every = self.s.asked_at, self.options.report_every
+        since = now - asked_at if asked_at is not None else every
+        return self._collect(max(COLLECT_S, every - since) if since >= 0.0 else COLLECT_S)
+
     def _on_demand(self, source: str, demand: Demand, now: float) -> list[Effect]:
-        """A subscription needs these topics on one line, now and in all forests to come.
+        """These topics belong together, now and in all changes and forests to come.
 
         Every walk says so before it ends, over the link on which its stage will say `Frozen`: when
-        a change is made, all lines in use are known.
+        a change is made, all parts and lines in use are known.
         """
         s = self.s
+        join(s.parts, demand.topics)
+        if self.options.path != "forest":
+            return []
         if demand.topics not in s.lines:
             s.lines.append(demand.topics)
             if len(s.lines) > FOREST_LINES_MAX:
                 # One line for all of them: a longer way, still a correct one.
                 s.lines = [tuple(sorted({topic for line in s.lines for topic in line}))]
-        if s.changing or self._path().covers(demand.topics):
-            return []  # the forest under way, or the one installed, has it
+        if self._path().covers(demand.topics):
+            return []
         return self._collect()
 
-    def _collect(self) -> list[Effect]:
-        if self.s.collecting:
-            return []
-        self.s.collecting = True
-        return [SetTimer(COLLECT, COLLECT_S)]
+    def _collect(self, wait_s: float = COLLECT_S) -> list[Effect]:
+        """Begin soon, unless something has begun: then the wish takes its turn."""
+        s = self.s
+        if s.phase == "quiet":
+            s.phase = "waiting" if wait_s > COLLECT_S else "collecting"
+            return [SetTimer(COLLECT, wait_s)]
+        if s.phase == "waiting" and wait_s <= COLLECT_S:
+            s.phase = "collecting"
+            return [SetTimer(COLLECT, wait_s)]
+        return []
 
-    # The change.
+    # Is everybody there?
 
     def _fire(self, timer: str, now: float) -> list[Effect]:
-        """Enough collected: freeze everybody. The record of this is the change's PREPARE."""
-        assert timer == COLLECT
-        assert self.s.collecting
-        assert not self.s.changing
+        phases = ("freezing",) if timer == CHANGE else ("waiting", "collecting")
+        if self.s.phase not in phases:
+            return []
         record = self._log(Fired(timer, now))
         return [*record, *self._on_fired(timer, now), *self.links.flush(now)]
 
     def _on_fired(self, timer: str, now: float) -> list[Effect]:
         s = self.s
-        s.collecting = False
-        s.changing = True
+        if timer == CHANGE:
+            # As long a rest as everybody has waited.
+            wait_s = self._patience()
+            s.aborted += 1
+            return self._abort(wait_s)
+        s.phase = "asking"
+        s.attempt += 1
+        s.answered = {}
+        s.longest = 0.0
+        s.asked_at = now
+        for stage in self.directory.stages:
+            self.links.post(stage, Ask(s.epoch, s.attempt))
+        return []
+
+    def _is_current(self, answer: Ready | Frozen) -> bool:
+        """Whether somebody answers what we have asked last."""
+        s = self.s
+        phase = "asking" if isinstance(answer, Ready) else "freezing"
+        return (answer.epoch, answer.attempt, phase) == (s.epoch, s.attempt, s.phase)
+
+    def _on_ready(self, source: str, ready: Ready, now: float) -> list[Effect]:
+        s = self.s
+        if not self._is_current(ready):
+            return [Note("late", "ready")]
+        s.answered[source] = dict(ready.counts)
+        s.longest = max(s.longest, ready.longest)
+        if len(s.answered) < len(self.directory.stages):
+            return []
+        if self.options.rated:
+            s.rates.look(self._counted())
+        self._decide()
+        if not s.coming:
+            s.phase = "quiet"
+            return [Note("change_not_worth")]
+        return self._begin()
+
+    def _decide(self) -> None:
+        """The order to come: an operator's, the swaps', the rates', or the same in a new forest."""
+        s = self.s
+        s.for_rates = False
+        s.coming = s.wish or s.swapped or ()
+        if not s.coming and self.options.rated:
+            s.coming = s.rates.better(s.order, self.directory)
+            s.for_rates = bool(s.coming)
+        path = self._path()
+        if not s.coming and not all(path.covers(line) for line in s.lines):
+            s.coming = s.order
+
+    # The change.
+
+    def _begin(self) -> list[Effect]:
+        """Freeze whom it concerns. The record of this is the change's PREPARE."""
+        s = self.s
+        s.stopped = self._concerned(self._parents(s.coming))
+        s.phase = "freezing"
         s.answered = {}
         for stage in self.directory.stages:
-            self.links.post(stage, Freeze(s.epoch))
-        return [Note("change_begins")]
+            topics = tuple(self._stopped_at(stage))
+            self.links.post(stage, Freeze(s.epoch, s.attempt, topics))
+        return [Note("change_begins"), SetTimer(CHANGE, self._patience())]
 
     def _on_frozen(self, source: str, frozen: Frozen, now: float) -> list[Effect]:
         s = self.s
+        if not self._is_current(frozen):
+            return [Note("late", "frozen")]
         s.answered[source] = dict(frozen.counts)
         if len(s.answered) < len(self.directory.stages):
             return []
-        # COMMIT: nothing of the old epoch exists any more.
-        cut: dict[str, int] = {}
-        for counts in s.answered.values():
-            cut.update(counts)
-        assert {*cut} == {*s.order}, "every topic has exactly one home"
-        wish, s.wish = s.wish, None
-        s.epoch += 1
-        s.order = wish or s.swapped or s.order
-        if self.options.path == "forest":
-            s.parents = forest(s.order, s.lines)
+        parents = self._parents(s.coming)
+        if not {*self._concerned(parents)} <= {*s.stopped}:
+            # A walk has joined what was apart, and with it what goes on to what stands still.
+            return self._abort(COLLECT_S)
+        return [CancelTimer(CHANGE), *self._commit(parents)]
+
+    def _commit(self, parents: dict[str, str]) -> list[Effect]:
+        """Nothing of the old epoch exists any more of what the change concerns."""
+        s = self.s
+        install = Install(
+            s.epoch + 1, s.coming, stamp_of(self._counted()), tuple(sorted(parents.items()))
+        )
+        if s.coming == s.wish:
+            s.wish = None
+        if s.for_rates:
+            s.rates.changes()
         s.swapped = None
         s.moved = []
-        s.changing = False
-        s.answered = {}
-        install = Install(s.epoch, s.order, stamp_of(cut), tuple(sorted(s.parents.items())))
+        s.epoch += 1
+        s.order = s.coming
+        s.parents = parents
+        self._end()
+        s.attempt = s.aborted = 0
         for stage in self.directory.stages:
             self.links.post(stage, install)
-        return [Note("change_made")]
+        return [Note("change_made"), *(self._collect() if s.wish else [])]
+
+    def _abort(self, wait_s: float) -> list[Effect]:
+        """Somebody stands still: nobody waits for it. The wish stands."""
+        s = self.s
+        for stage in self.directory.stages:
+            self.links.post(stage, Abort(s.epoch, s.attempt))
+        self._end()
+        return [Note("change_aborted"), CancelTimer(CHANGE), *self._collect(wait_s)]
+
+    def _end(self) -> None:
+        s = self.s
+        s.phase = "quiet"
+        s.coming = ()
+        s.stopped = []
+        s.answered = {}
 
     def _resume(self, now: float) -> list[Effect]:
-        return [SetTimer(COLLECT, COLLECT_S)] if self.s.collecting else []
+        if self.s.phase in ("waiting", "collecting"):
+            waiting = self.s.phase == "waiting"
+            return [SetTimer(COLLECT, self.options.change_timeout if waiting else COLLECT_S)]
+        return [SetTimer(CHANGE, self._patience())] if self.s.phase == "freezing" else []
+
+    # Small questions.
+
+    def _patience(self) -> float:
+        """Seconds a freeze may take. In vain, the next may take longer: the network may be slow."""
+        timeout = self.options.change_timeout
+        base = min(max(timeout, 3 * self.s.longest), ROUNDS_MAX * timeout)
+        return float(base * 2 ** min(self.s.aborted, DOUBLED_MAX))
+
+    def _counted(self) -> dict[str, int]:
+        return {topic: n for counts in self.s.answered.values() for topic, n in counts.items()}
+
+    def _parents(self, order: tuple[str, ...]) -> dict[str, str]:
+        return forest(order, self.s.lines) if self.options.path == "forest" else {}
+
+    def _concerned(self, parents: dict[str, str]) -> list[str]:
+        s = self.s
+        return concerned(self.options.path, s.parts, (s.order, s.parents), (s.coming, parents))
+
+    def _stopped_at(self, stage: str) -> list[str]:
+        stopped = {*self.s.stopped}
+        return [topic for topic in self.directory.topics_at(stage) if topic in stopped]
 
     def _path(self) -> Path:
         s = self.s

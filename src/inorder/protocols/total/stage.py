@@ -1,11 +1,8 @@
 """A stage: the process that is home to some topics, and its part in rounds, walks and epochs.
 
-Rule 1: a round or walk belongs to the epoch in which it entered. One of a newer epoch waits for
-        our `Install` (E4); one of an older epoch cannot exist, since an epoch ends only when all
-        its rounds have (E1, E2).
-Rule 2: while frozen nothing enters; what has entered is served (ranking.py says why).
-Rule 3: stamps and walks take the same way (path.py), hop by hop in order of arrival.
-Rule 4: the payload came with the request, so the manager itself diffuses. In the report the
+Rule 1: a round or walk belongs to the epoch in which it entered (epoch.py).
+Rule 2: stamps and walks take the same way (path.py), hop by hop in order of arrival.
+Rule 3: the payload came with the request, so the manager itself diffuses. In the report the
         publisher does, and one that dies in between leaves a hole for ever (F3).
 
 Back-pressure: a manager has OUTSTANDING_ROUNDS_MAX rounds under way, further requests queue here,
@@ -26,9 +23,12 @@ from inorder.core.limits import HEARTBEATS_MAX, OUTSTANDING_ROUNDS_MAX, QUEUED_R
 from inorder.core.pack import pack, unpacker
 from inorder.protocols.session.links import Sessions
 from inorder.protocols.total.directory import RANKING, Directory, directory_of
+from inorder.protocols.total.epoch import Epochs, EpochState
 from inorder.protocols.total.manager import Batch, Manager, TopicState
 from inorder.protocols.total.messages import (
+    Abort,
     Accepted,
+    Ask,
     Body,
     Complete,
     Create,
@@ -36,10 +36,10 @@ from inorder.protocols.total.messages import (
     Events,
     Fill,
     Freeze,
-    Frozen,
     Heartbeat,
     Install,
     Left,
+    Moved,
     Repair,
     Report,
     SwapRequest,
@@ -74,17 +74,14 @@ class _State(Struct):
     epoch: int = 0
     parents: dict[str, str] = {}
     managers: dict[str, TopicState] = {}
-    frozen: bool = False
-    answered: bool = False
-    # Requests by topic and walks that may not enter yet; walks entered here and under way.
+    change: EpochState = field(default_factory=EpochState)
+    # Requests by topic and walks that may not enter yet; walks entered here and under way, each
+    # with the topic at which it did.
     requests: dict[str, list[Waiting]] = {}
     walks: list[Walk] = []
-    entered: list[tuple[str, int]] = []
-    # Fills and walks of an epoch still to be installed.
-    early: list[Fill | Walk] = []
-    # The epoch in which a swap was last asked for, and when.
+    entered: list[tuple[str, int, str]] = []
+    # The epoch in which a swap was last asked for.
     asked: int = -1
-    asked_at: float = 0.0
     # Heartbeats sent since a topic's last event, for topics whose timer runs.
     beats: dict[str, int] = {}
     sessions: Sessions[Body] = field(default_factory=Sessions)
@@ -105,8 +102,10 @@ class Stage(Service):
             Complete: self._on_complete,
             Walk: self._on_walk,
             Left: self._on_left,
-            Freeze: self._on_freeze,
-            Install: self._on_install,
+            Ask: lambda *said: self.epochs.on_ask(*said),
+            Freeze: lambda *said: self.epochs.on_freeze(*said),
+            Abort: lambda *said: self.epochs.on_abort(*said),
+            Install: lambda *said: self.epochs.on_install(*said),
         }
         self._casuals = {Repair: self._on_repair, Report: self._on_report}
         s = _State(name, directory.topics, options, directory.topics)
@@ -121,27 +120,26 @@ class Stage(Service):
         self.links.load(state.sessions)
         self._logged = state.logged
         self.managers = {topic: self._manager(each) for topic, each in state.managers.items()}
-        self._lay_path()
+        self.epochs = Epochs(self, state.change)
+        self.lay_path()
 
-    def _lay_path(self) -> None:
+    def lay_path(self) -> None:
         s = self.s
         parents = tuple(sorted(s.parents.items()))
         self.path = path_of(self.options.path, s.order, self.directory, parents)
 
     def _manager(self, state: TopicState) -> Manager:
         options = self.options
-        rated = options.swaps == "on" and options.metric == "rate"
-        full = options.stamp == "full"
-        return Manager(state, options.threshold, full, options.retention, rated)
+        return Manager(state, options.threshold, options.stamp == "full", options.retention)
 
     @property
     def idle(self) -> bool:
         """Nothing under way, nothing waiting: what a finished world must look like (L3)."""
         s = self.s
-        waiting = s.walks or s.entered or s.early or any(s.requests.values()) or s.frozen
-        return not waiting and self.links.idle and not any(
-            each.outstanding for each in s.managers.values()
-        )  # fmt: skip
+        waiting = s.walks or s.entered or any(s.requests.values())
+        under_way = any(each.outstanding for each in s.managers.values())
+        changing = s.change.early or s.change.frozen
+        return self.links.idle and not (waiting or under_way or changing)
 
     def _check(self, source: str, session: int, body: Body) -> None:
         check_body(self, source, session, body)
@@ -181,10 +179,12 @@ class Stage(Service):
                 self.managers[topic] = self._manager(s.managers[topic])
             for manager in self.managers.values():
                 manager.reconsider()
-            self._lay_path()
+            self.lay_path()
 
     def _may_begin(self, topic: str) -> bool:
-        return not self.s.frozen and self.s.managers[topic].outstanding < OUTSTANDING_ROUNDS_MAX
+        if self.epochs.stops(topic):
+            return False
+        return self.s.managers[topic].outstanding < OUTSTANDING_ROUNDS_MAX
 
     def _begin(self, waiting: Waiting, now: float) -> list[Effect]:
         """Number a batch and send its stamp up. From here on the round must end before the
@@ -195,9 +195,10 @@ class Stage(Service):
             return [Note("duplicate_create", request.events[0].id), *self._answer_again(waiting)]
         rank = self.path.rank
         first, entries, above = manager.create(request.events, waiting.session, rank, now)
-        rate = manager.rate(now) if self.options.metric == "rate" else 0.0
-        fill = Fill(self.s.epoch, request.topic, first, len(request.events), request.topic,
-                    above, (), rate)  # fmt: skip
+        topic = request.topic
+        if self.options.rated:
+            self._watch_rates(manager, entries, now)
+        fill = Fill(self.s.epoch, topic, first, len(request.events), topic, above, ())
         return self._climb(fill, entries, now)
 
     def _answer_again(self, waiting: Waiting) -> list[Effect]:
@@ -217,10 +218,8 @@ class Stage(Service):
 
     def _on_fill(self, source: str, fill: Fill, now: float) -> list[Effect]:
         """A stamp from below. Its sender may have installed the next epoch before us."""
-        if fill.epoch > self.s.epoch:
-            self.s.early.append(fill)
-            return [Note("early", "fill")]
-        assert fill.epoch == self.s.epoch, "rounds of an old epoch cannot exist"
+        if self.epochs.is_early(fill.epoch):
+            return self.epochs.wait(fill)
         return self._climb(fill, [*fill.stamp], now)
 
     def _climb(self, fill: Fill, entries: list[tuple[str, int]], now: float) -> list[Effect]:
@@ -238,7 +237,8 @@ class Stage(Service):
         while True:
             if done < len(want) and want[done] == at:
                 manager = self.managers[at]
-                effects += self._ask_swap(manager, fill, entries, now)
+                if self.options.swaps == "on":
+                    effects += self._watch_rates(manager, entries, now)
                 manager.fill(entries, self.path.rank, news)
                 done += 1
             if done == len(want):
@@ -265,10 +265,11 @@ class Stage(Service):
         manager = self.managers[topic]
         others = without(complete.stamp, topic)
         batch = manager.complete(complete.first, self.s.epoch, others)
+        self.epochs.took(now - batch.begun)
         effects = self._show(topic, batch, others)
         effects += self._watch(topic)
         effects += self._drain(topic, now)
-        self._try_answer()
+        self.epochs.try_answer()
         return effects
 
     def _drain(self, topic: str, now: float) -> list[Effect]:
@@ -308,11 +309,9 @@ class Stage(Service):
         """
         self._admit(walk.visit)
         s = self.s
-        if walk.epoch > s.epoch or walk.seen > s.epoch:
-            s.early.append(walk)
-            return [Note("early", "walk")]
+        if walk.seen > s.epoch or (walk.epoch >= 0 and self.epochs.is_early(walk.epoch)):
+            return self.epochs.wait(walk)
         if walk.epoch >= 0:
-            assert walk.epoch == s.epoch, "walks of an old epoch cannot exist"
             return self._visit_walk(walk, [*walk.stamp])
         home = self.directory.home(self.path.upwards(walk.visit)[0])
         if home != self.name:
@@ -324,17 +323,18 @@ class Stage(Service):
     def _enter(self, walk: Walk) -> list[Effect]:
         """Let a walk in, unless nothing may enter now or the forest does not reach its topics."""
         s = self.s
-        if s.frozen:
+        if self.epochs.keeps_out(walk):
             s.walks.append(walk)
             return []
-        if self.options.path == "forest" and len(walk.visit) > 1:
-            # Said even if the forest has the line already: later forests must keep it.
+        if self.options.ranked and len(walk.visit) > 1:
+            # Said even if the forest has the line already: later forests must keep it, and the
+            # ranking must know what belongs together.
             self.links.post(RANKING, Demand(walk.visit))
             if not self.path.covers(walk.visit):
                 s.walks.append(walk)
                 return [Note("demand")]
-        s.entered.append((walk.subscriber, walk.version))
         want = self.path.upwards(walk.visit)
+        s.entered.append((walk.subscriber, walk.version, want[0]))
         entered = replace(walk, epoch=s.epoch, at=want[0], want=want)
         return self._visit_walk(entered, [])
 
@@ -365,50 +365,18 @@ class Stage(Service):
         return []
 
     def _on_left(self, source: str, left: Left, now: float) -> list[Effect]:
-        self.s.entered.remove((left.subscriber, left.version))
-        self._try_answer()
+        walk = (left.subscriber, left.version)
+        self.s.entered = [each for each in self.s.entered if each[:2] != walk]
+        self.epochs.try_answer()
         return []
 
-    # Epochs.
+    # Changes of the order (epoch.py).
 
-    def _on_freeze(self, source: str, freeze: Freeze, now: float) -> list[Effect]:
-        """Let nothing in any more. What is under way needs nothing that is frozen, so it ends."""
-        assert not self.s.frozen, "one change at a time"
-        self.s.frozen = True
-        self.s.answered = False
-        self._try_answer()
-        return [Note("frozen")]
-
-    def _try_answer(self) -> None:
-        """Frozen, and everything that entered here has ended: tell the ranking."""
-        s = self.s
-        if not s.frozen or s.answered or s.entered:
-            return
-        if any(each.outstanding for each in s.managers.values()):
-            return
-        s.answered = True
-        counts = stamp_of({topic: each.count for topic, each in s.managers.items()})
-        self.links.post(RANKING, Frozen(s.epoch, counts))
-
-    def _on_install(self, source: str, install: Install, now: float) -> list[Effect]:
-        s = self.s
-        assert s.frozen, "an order is installed in a frozen stage"
-        assert s.answered, "an order is installed when all rounds have ended"
-        s.epoch = install.epoch
-        s.order = install.order
-        s.parents = dict(install.parents)
-        s.frozen = False
-        self._lay_path()
-        # The cut: all events of old epochs come before all new ones, wherever they are compared.
-        for manager in self.managers.values():
-            manager.install(install.cut)
-        return [Note("installed"), *self._catch_up(now)]
-
-    def _catch_up(self, now: float) -> list[Effect]:
-        """What waited for the new epoch goes on, in order of arrival."""
+    def catch_up(self, now: float) -> list[Effect]:
+        """What waited for the end of a freeze goes on, in order of arrival."""
         s = self.s
         effects: list[Effect] = []
-        early, s.early = s.early, []
+        early, s.change.early = s.change.early, []
         for message in early:
             if isinstance(message, Fill):
                 effects += self._on_fill(self.name, message, now)
@@ -421,24 +389,24 @@ class Stage(Service):
             effects += self._drain(topic, now)
         return effects
 
-    def _ask_swap(
-        self, manager: Manager, fill: Fill, entries: list[tuple[str, int]], now: float
+    def _watch_rates(
+        self, manager: Manager, entries: list[tuple[str, int]], now: float
     ) -> list[Effect]:
-        """The ranking's business: is a topic below busier than this one?"""
+        """Tell the ranking that a topic has become busier or quieter; or, by the report's measure,
+        that one below deserves its place, once an epoch."""
         s = self.s
-        options = self.options
-        if options.swaps == "off" or s.asked == s.epoch:
+        topic = manager.s.topic
+        if self.options.metric == "rate":
+            if manager.has_moved(self.options.report_every, now):
+                self.links.post(RANKING, Moved(topic))
             return []
-        # A clock that jumped back must not silence us: only a true distance counts.
-        soon = 0.0 <= now - s.asked_at < options.swap_every
-        if options.metric == "rate" and s.asked >= 0 and soon:
-            return []
-        lower = wants_swap(options, manager, fill, entries, self.path.rank, now)
+        lower = None
+        if s.asked != s.epoch:
+            lower = wants_swap(self.options, manager, entries, self.path.rank)
         if lower is None:
             return []
         s.asked = s.epoch
-        s.asked_at = now
-        self.links.post(RANKING, SwapRequest(s.epoch, manager.s.topic, lower))
+        self.links.post(RANKING, SwapRequest(s.epoch, topic, lower))
         return [Note("swap_asked")]
 
     # Repair, reports and heartbeats: none of them is in the log.

@@ -18,6 +18,8 @@ from inorder.core.limits import (
 )
 from inorder.protocols.total.directory import RANKING
 from inorder.protocols.total.messages import (
+    Abort,
+    Ask,
     Body,
     Complete,
     Create,
@@ -54,7 +56,6 @@ def _create(stage: Stage, source: str, session: int, request: Create) -> None:
 def _fill(stage: Stage, source: str, session: int, fill: Fill) -> None:
     _peer(stage, source, "fill")
     _home(stage, source, fill.at)
-    _epoch(stage, source, fill.epoch)
     _all_known(stage, source, (fill.topic, *fill.want, *(topic for topic, _ in fill.stamp)))
     _way(stage, source, fill.epoch, fill.at, fill.want)
 
@@ -81,7 +82,6 @@ def _walk(stage: Stage, source: str, session: int, walk: Walk) -> None:
     if walk.epoch >= 0:
         _peer(stage, source, "walk that has entered")
         _home(stage, source, walk.at)
-        _epoch(stage, source, walk.epoch)
         _way(stage, source, walk.epoch, walk.at, walk.want)
     elif not stage.directory.is_service(source):
         trusted = stage.options.links == "trusted"
@@ -93,21 +93,34 @@ def _walk(stage: Stage, source: str, session: int, walk: Walk) -> None:
 
 def _left(stage: Stage, source: str, session: int, left: Left) -> None:
     _peer(stage, source, "left")
-    if (left.subscriber, left.version) not in stage.s.entered:
+    if not any(each[:2] == (left.subscriber, left.version) for each in stage.s.entered):
         raise BadMessage(source, f"ends a walk of {left.subscriber} that did not enter here")
 
 
+def _ask(stage: Stage, source: str, session: int, ask: Ask | Abort) -> None:
+    _owner(stage, source, ask.epoch)
+
+
 def _freeze(stage: Stage, source: str, session: int, freeze: Freeze) -> None:
-    if source != RANKING or freeze.epoch != stage.s.epoch or stage.s.frozen:
-        raise BadMessage(source, f"freezes epoch {freeze.epoch}, this is {stage.s.epoch}")
+    _owner(stage, source, freeze.epoch)
+    if any(topic not in stage.managers for topic in freeze.topics):
+        raise BadMessage(source, f"freezes topics that {stage.name} is not home to")
 
 
 def _install(stage: Stage, source: str, session: int, install: Install) -> None:
+    _owner(stage, source, install.epoch - 1)
     s = stage.s
-    if source != RANKING or install.epoch != s.epoch + 1 or not (s.frozen and s.answered):
-        raise BadMessage(source, f"installs epoch {install.epoch} over {s.epoch}")
+    if install.epoch == s.epoch + 1 and not (s.change.frozen and s.change.answered):
+        raise BadMessage(source, f"installs epoch {install.epoch} over {s.epoch}, unasked")
     if sorted(install.order) != sorted(s.order):
         raise BadMessage(source, "installs an order that is not one of the topics")
+
+
+def _owner(stage: Stage, source: str, epoch: int) -> None:
+    """What is late comes to nothing (epoch.py). What is early nobody honest would say: an epoch
+    begins with its `Install`, and the ranking's messages come in order."""
+    if source != RANKING or epoch > stage.s.epoch:
+        raise BadMessage(source, f"changes epoch {epoch}, this is {stage.s.epoch}")
 
 
 def _home(stage: Stage, source: str, topic: str) -> None:
@@ -131,14 +144,10 @@ def _peer(stage: Stage, source: str, what: str) -> None:
         raise BadMessage(source, f"is no stage but sends a {what}")
 
 
-def _epoch(stage: Stage, source: str, epoch: int) -> None:
-    if epoch < stage.s.epoch:
-        raise BadMessage(source, f"a round of epoch {epoch}, this is {stage.s.epoch}")
-
-
 def _way(stage: Stage, source: str, epoch: int, at: str, want: tuple[str, ...]) -> None:
-    """What is still wanted lies ahead, in order. An order to come cannot be checked yet."""
-    if epoch != stage.s.epoch:
+    """What is still wanted lies ahead, in order. An order to come cannot be checked yet; where an
+    older one differs from ours, nothing of it is under way any more."""
+    if epoch > stage.s.epoch:
         return
     rank = stage.path.rank
     ranks = [rank[at] + 1, *(rank[topic] for topic in want)]
@@ -158,6 +167,8 @@ _CHECKS: dict[type, Any] = {
     Complete: _complete,
     Walk: _walk,
     Left: _left,
+    Ask: _ask,
     Freeze: _freeze,
+    Abort: _ask,
     Install: _install,
 }
