@@ -75,10 +75,14 @@ class Answer(Struct, frozen=True, gc=False):
 
 
 class SetTimer(Struct, frozen=True, gc=False):
-    """Fire `name` after so many seconds; setting a running timer moves it."""
+    """Fire `name` after so many seconds; setting a running timer moves it.
+
+    A `background` timer only watches: a world where nothing else is to happen is at rest.
+    """
 
     name: str
     after_s: float
+    background: bool = False
 
 
 class CancelTimer(Struct, frozen=True, gc=False):

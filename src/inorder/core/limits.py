@@ -66,6 +66,9 @@ STAMP_NUMBER_MAX = 2**63 - 1
 # Events a topic manager keeps for repair; a subscriber further behind is told that they are gone.
 RETAINED_EVENTS_MAX = 65_536
 
+# Their bytes.
+RETAINED_BYTES_MAX = 64 * 1024 * 1024
+
 # Rounds a topic manager has under way; further requests wait in its queue.
 OUTSTANDING_ROUNDS_MAX = 1024
 
@@ -99,9 +102,6 @@ LINK_ENDED_MAX = 100_000
 
 # Numbers asked for in one repair request, and sent in one answer.
 REPAIR_EVENTS_MAX = 1000
-
-# Heartbeats without an answer before a topic manager gives up until its next event.
-HEARTBEATS_MAX = 64
 
 # Topic sets the forest keeps on one line each; beyond, they become one line (ranking.py).
 FOREST_LINES_MAX = 10_000

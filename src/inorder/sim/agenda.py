@@ -28,20 +28,33 @@ class Agenda:
     2.0
     """
 
-    __slots__ = ("_count", "_heap", "now")
+    __slots__ = ("_count", "_heap", "_watching", "now")
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._heap: list[tuple[float, int, Callable[..., object], tuple[Any, ...]]] = []
+        self._heap: list[tuple[float, int, Callable[..., object], tuple[Any, ...], bool]] = []
         self._count = 0
+        self._watching = 0
 
     def __len__(self) -> int:
         return len(self._heap)
 
+    @property
+    def resting(self) -> bool:
+        """Whether nothing is to happen but what only watches."""
+        return len(self._heap) == self._watching
+
     def at(self, when: float, action: Callable[..., object], *args: Any) -> None:
         """Do it then; a time that has passed means now, behind what is due already."""
         self._count += 1
-        heappush(self._heap, (when if when > self.now else self.now, self._count, action, args))
+        due = when if when > self.now else self.now
+        heappush(self._heap, (due, self._count, action, args, False))
+
+    def watch(self, delay_s: float, action: Callable[..., object], *args: Any) -> None:
+        """Do it after a while, but let the world come to rest without it."""
+        self._count += 1
+        self._watching += 1
+        heappush(self._heap, (self.now + delay_s, self._count, action, args, True))
 
     def after(self, delay_s: float, action: Callable[..., object], *args: Any) -> None:
         self.at(self.now + delay_s, action, *args)
@@ -52,7 +65,8 @@ class Agenda:
         steps = steps_now = 0
         now = self.now
         while heap and heap[0][0] <= until:
-            when, _, action, args = heappop(heap)
+            when, _, action, args, watching = heappop(heap)
+            self._watching -= watching
             if when == now:
                 steps_now += 1
                 assert steps_now < SIM_STEPS_AT_ONE_INSTANT_MAX, f"time stands still at {now}"

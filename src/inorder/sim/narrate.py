@@ -48,7 +48,8 @@ def describe(node: str, effect: Effect) -> str | None:
 
 
 def brief(value: Any) -> str:
-    """A message in a few words: its kind and its fields without the empty ones.
+    """A message in a few words: its kind and its fields, without the empty ones and without the
+    last ones that say nothing unusual.
 
     >>> from inorder.guarantee.none import Published
     >>> brief(Published(Event("p", 1, "t")))
@@ -57,7 +58,10 @@ def brief(value: Any) -> str:
     if isinstance(value, Event):
         return value.id
     if isinstance(value, Struct):
-        fields = (getattr(value, name) for name in value.__struct_fields__)
+        fields = [getattr(value, name) for name in value.__struct_fields__]
+        usual = list(value.__struct_defaults__)
+        while usual and fields[-1] == usual.pop():
+            fields.pop()
         words = (brief(field) for field in fields)
         return " ".join([type(value).__name__, *(word for word in words if word)])
     if isinstance(value, dict):

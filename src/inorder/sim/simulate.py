@@ -73,7 +73,7 @@ def simulate(
         steps += world.agenda.run(end * step / PROGRESS_STEPS)
         if progress:
             progress(step / PROGRESS_STEPS)
-        if not len(world.agenda):
+        if world.at_rest:
             break
     world.finish()
     if progress:

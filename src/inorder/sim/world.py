@@ -220,6 +220,13 @@ class World:
         for handle, args in self.nodes[name].proceed():
             handle(*args)
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing will happen any more, and nobody waits for anything."""
+        return self.agenda.resting and all(
+            getattr(node.machine, "idle", True) for node in self.nodes.values()
+        )
+
     def finish(self) -> None:
         """The run is over: publications without an answer have an unknown fate, and sets without
         one are in force all the same."""
@@ -334,7 +341,8 @@ class World:
         self._timers += 1
         node.timers[effect.name] = self._timers
         after_s = effect.after_s * node.drift
-        self.agenda.after(after_s, self._fire, node, effect.name, self._timers)
+        wait = self.agenda.watch if effect.background else self.agenda.after
+        wait(after_s, self._fire, node, effect.name, self._timers)
 
     def _cancel_timer(self, node: Node, effect: CancelTimer) -> None:
         node.timers.pop(effect.name, None)

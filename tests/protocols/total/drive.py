@@ -111,6 +111,12 @@ class Net:
         self.act(name, effects)
         self.run(now)
 
+    def rest(self) -> None:
+        """Let everybody say how far it has come."""
+        for name, machine in self.machines.items():
+            if isinstance(machine, Client):
+                self.fire(name, "renew")
+
     def restart(self, name: str) -> None:
         """Crash and come back with what is on disk."""
         old = self.machines[name]

@@ -126,6 +126,7 @@ def forget_at_unsubscribe(patch: pytest.MonkeyPatch) -> None:
 def no_repair(patch: pytest.MonkeyPatch) -> None:
     """Not a published rule, but what the papers lack: nobody asks for what is missing."""
     patch.setattr(subscriber.Subscriber, "_mind", lambda self, topics: [])
+    patch.setattr(subscriber.Subscriber, "_arm", lambda self: [])
     patch.setattr(stage.Stage, "_watch", lambda self, topic: [])
 
 

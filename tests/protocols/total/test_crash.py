@@ -56,8 +56,11 @@ def play(chosen: Scenario, crash: tuple[str, int, int] | None) -> tuple[list[str
         world.agenda.at(SWAP_AT, _swap, world)
     faults.schedule(world, (), 3.0)
     world.agenda.run(103.0)
+    inputs_until = {name: list(inputs) for name, inputs in counts.items()}
+    # Whoever has crashed last is renewed to once more.
+    world.agenda.run(120.0)
     world.finish()
-    return problems(memory, world, chosen), counts
+    return problems(memory, world, chosen), inputs_until
 
 
 def _swap(world: Any) -> None:

@@ -55,7 +55,7 @@ FOUND_BY_CHANCE = [
     ("equality", "hold", {}, {}, 30),
     ("no_duplicate_filter", "hold", {}, {}, 0),
     ("no_cut", "hold", {"swaps": "on"}, {"lively": True, "faulty": False}, 0),
-    ("keep_old_clocks_with_compact", "compact", {}, {"lively": True, "faulty": False}, 1800),
+    ("keep_old_clocks_with_compact", "compact", {}, {"lively": True, "faulty": False}, 1500),
 ]
 
 

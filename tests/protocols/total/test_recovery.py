@@ -31,7 +31,7 @@ from inorder.protocols.total.messages import (
     Message,
     Ready,
     Repair,
-    Report,
+    Renew,
     Walk,
     WalkDone,
 )
@@ -87,6 +87,7 @@ def test_a_restarted_stage_goes_on_numbering_where_it_stopped():
              for t, m in net.machines[s].managers.items()}  # fmt: skip
     assert after == {topic: count + 1 for topic, count in before.items()}
     assert len(set(net.delivered["a"])) == len(net.delivered["a"])
+    net.rest()
     assert all(net.machines[name].idle for name in ("stage1", "stage2", "stage3", "p"))
 
 
@@ -203,7 +204,7 @@ TO_A_STAGE = [
     Frame(FIRST, 0, 1, 0, Accepted("t1", 1, 1, 1, 0, ())),
     Repair("t9", 1, 2),
     Repair("t1", 0, 2),
-    Report("t9", 1),
+    Renew((("t9", 1, 0),)),
     Heartbeat("t1", 1),
     Create("t1", (GOOD,)),  # not in a frame
 ]

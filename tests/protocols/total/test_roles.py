@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inorder.core.effect import Answer, Persist, Send
+from inorder.core.effect import Answer, Diffuse, Persist, Send, SetTimer
 from inorder.core.errors import Misuse, TooLarge, UnknownName
 from inorder.protocols.total.messages import (
     Create,
@@ -15,7 +15,7 @@ from inorder.protocols.total.messages import (
     Gone,
     Heartbeat,
     Repair,
-    Report,
+    Renew,
     SwapRequest,
     Walk,
 )
@@ -31,6 +31,7 @@ def test_an_event_reaches_everybody_who_holds_its_topic():
     assert net.delivered == {"a": ["p:1", "p:2"], "b": ["p:1"], "p": []}
     assert net.answers["a/1"] == "done"
     assert net.answers["p:1"] == "accepted"
+    net.rest()
     assert all(machine.idle for machine in net.machines.values())
 
 
@@ -165,24 +166,51 @@ def test_a_heartbeat_finds_the_loss_of_the_last_event():
     net.fire("stage1", "heartbeat/t1")
     net.fire("a", "repair")
     assert net.delivered["a"] == ["p:1"]
-    net.fire("stage1", "heartbeat/t1")
+    assert net.machines["stage1"].s.beats == {}
     manager = net.machines["stage1"].managers["t1"]
+    assert manager.unreported, "it does not know yet that all is well"
+    net.fire("a", "renew")
+    net.fire("stage1", "lease")
     assert not manager.unreported
     assert manager.s.log == [], "nobody needs it any more"
-    assert net.machines["stage1"].s.beats == {}
 
 
-def test_heartbeats_stop_when_nobody_answers():
+def test_a_heartbeat_waits_until_no_event_follows():
     net = Net("a", "p")
     net.call("a", "subscribe", "a/1", ["t1"])
-    net.members.clear()
     net.call("p", "publish", "t1", {})
-    for _ in range(64):
-        net.fire("stage1", "heartbeat/t1")
+    net.call("p", "publish", "t1", {})
     before = len(net.timers["stage1"])
-    net.fire("stage1", "heartbeat/t1")
-    assert net.notes[-1] == "heartbeat_gave_up"
+    assert net.machines["stage1"].fire("heartbeat/t1", 0.0) == [SetTimer("heartbeat/t1", 1.0)]
+    [beat] = of(Diffuse, net.machines["stage1"].fire("heartbeat/t1", 0.0))
+    assert beat.message == Heartbeat("t1", 2)
     assert len(net.timers["stage1"]) == before
+    assert net.machines["stage1"].s.beats == {}, "said once"
+
+
+def test_a_heartbeat_waits_longer_where_events_are_rarer():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    for number in range(40):
+        net.call("p", "publish", "t1", {}, now=2.0 * number)
+    manager = net.machines["stage1"].managers["t1"]
+    assert manager.quiet_s(1.0) == pytest.approx(12.0, rel=0.05)
+    assert manager.quiet_s(13.0) == 13.0
+    net.call("p", "publish", "t1", {}, now=50.0)
+    assert manager.quiet_s(1.0) == pytest.approx(12.0, rel=0.05), "a clock set back says nothing"
+
+
+def test_a_renewal_finds_what_event_and_heartbeat_have_lost():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    net.passes = lambda source, target, message: not isinstance(message, Events | Heartbeat)
+    net.call("p", "publish", "t1", {})
+    net.fire("a", "renew")
+    assert net.delivered["a"] == [], "an event may still be on its way: nothing is sent again"
+    net.fire("stage1", "heartbeat/t1")
+    net.passes = lambda source, target, message: True
+    net.fire("a", "renew")
+    assert net.delivered["a"] == ["p:1"]
 
 
 @pytest.mark.parametrize("mode", ["hold", "tag"])
@@ -339,5 +367,5 @@ def test_a_full_stage_leaves_requests_with_their_senders(monkeypatch):
 
 def test_messages_have_the_fields_their_rules_speak_of():
     assert bodies([]) == []
-    for kind in (Create, Fill, Walk, Freeze, Gone, Heartbeat, Report):
+    for kind in (Create, Fill, Walk, Freeze, Gone, Heartbeat, Renew):
         assert kind.__struct_config__.frozen

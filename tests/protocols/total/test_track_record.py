@@ -82,7 +82,7 @@ def test_a_client_that_was_given_up_is_answered_when_it_comes_back(call):
     faults.schedule(world, [faults.Partition(1.015, 601.0, ("c1",))], 601.5)
     world.agenda.run(6000.0)
     world.finish()
-    assert world.marks["link_gave_up"] == 1
+    assert world.marks["link_cut"] == 1
     if call == "publish":
         assert memory.rows["events"][0].accepted_at is not None
     else:

@@ -49,18 +49,22 @@ class Link(Struct, Generic[Body], array_like=True):
 
     session: int = 0
     token: int = 0
+    # Ticks of the owner's timer since anything was heard of the peer.
+    silence: int = 0
     out: Outgoing[Body] = field(default_factory=Outgoing)
     into: Incoming[Body] = field(default_factory=Incoming)
 
 
 class Ended(Struct, array_like=True):
-    """What stays of a session; `place` says which of them ended first."""
+    """What stays of a session; `place` says which of them ended first. One that was `cut` has lost
+    messages: its peer must begin another one."""
 
     session: int
     token: int
     sent: int
     received: int
     place: int
+    cut: bool = False
 
 
 class Sessions(Struct, Generic[Body]):
@@ -128,9 +132,7 @@ class Links(Generic[Body]):
         out = link.out
         if len(out.unacked) >= LINK_UNACKED_MAX:
             # The peer will miss a number, so it must begin another session.
-            del self.s.peers[peer]
-            self.s.floor = max(self.s.floor, link.session)
-            self._notes.append(Note("link_cut", peer))
+            self.end(peer, cut=True)
             return
         out.post(body)
         self._touched[peer] = None
@@ -234,6 +236,8 @@ class Links(Generic[Body]):
                 return [Note("unknown_session", source), self._unknown(source, session)]
             full = len(self.s.peers) >= LINK_PEERS_MAX
             return [Note("too_many_peers", source)] if full else []
+        if isinstance(link, Ended) and link.cut and session == link.session:
+            return [Note("unknown_session", source), self._unknown(source, session, session)]
         if message.token < link.token:
             return [Note("fenced", source)]
         if session >= link.session:
@@ -281,6 +285,7 @@ class Links(Generic[Body]):
         if frame.session > link.session:
             link = self._begin(source, frame.session)
         self._hear(link, frame.token)
+        link.silence = 0
         self._kept_bytes -= link.into.take(frame.number)
         self._owed[source] = None
 
@@ -307,6 +312,7 @@ class Links(Generic[Body]):
             return
         out = link.out
         self._hear(link, message.token)
+        link.silence = 0
         number = message.ack if isinstance(message, Frame) else message.number
         if not out.believable(number, message.runs):
             return  # a number never given is a peer's fault and proves nothing
@@ -359,13 +365,19 @@ class Links(Generic[Body]):
             return False
         return self.may_end(source) and link.into.received == bye.sent
 
-    def end(self, peer: str) -> None:
-        """Keep one row of a session, and not too many rows."""
+    def end(self, peer: str, cut: bool = False) -> None:
+        """Keep one row of a session, and not too many rows. If something is on its way it is lost,
+        and the session is `cut`."""
         s = self.s
         link = s.peers.pop(peer)
+        self._kept_bytes -= link.into.bytes
+        if cut:
+            self._notes.append(Note("link_cut", peer))
+        if link.out.timing:
+            self._notes.append(CancelTimer(f"{RESEND}/{peer}"))
         s.endings += 1
         s.ended[peer] = Ended(
-            link.session, link.token, link.out.sent, link.into.received, s.endings
+            link.session, link.token, link.out.sent, link.into.received, s.endings, cut
         )
         if len(s.ended) <= LINK_ENDED_MAX:
             return
@@ -373,6 +385,24 @@ class Links(Generic[Body]):
         oldest = sorted(s.ended, key=lambda name: s.ended[name].place)
         for name in oldest[: max(1, LINK_ENDED_MAX // 10)]:
             s.floor = max(s.floor, s.ended.pop(name).session)
+
+    def hear(self, peer: str) -> None:
+        """The peer has shown itself otherwise than in this session."""
+        if peer in self.s.peers:
+            self.s.peers[peer].silence = 0
+
+    def silent(self, ticks: int) -> list[str]:
+        """Count one tick for everybody; clients of whom nothing was heard for more than these."""
+        names = []
+        for peer, link in self.s.peers.items():
+            link.silence += 1
+            if link.session and link.silence > ticks:
+                names.append(peer)
+        return sorted(names)
+
+    @property
+    def has_clients(self) -> bool:
+        return any(link.session for link in self.s.peers.values())
 
     def greeting(self, peer: str) -> Send:
         """A sign of life: what we have of this peer, which may have given us up."""
@@ -391,8 +421,9 @@ class Links(Generic[Body]):
         link = self.s.peers.get(peer)
         if link is None:
             row = self.s.ended.pop(peer, None)
-            link = self._begin(peer, row.session if row else self._first)
-            if row:
+            first = row.session + row.cut if row else self._first
+            link = self._begin(peer, first)
+            if row and not row.cut:
                 link.token = row.token
                 link.out.sent = row.sent
                 link.out.reached.skip(row.sent)
@@ -419,6 +450,7 @@ def durable(sessions: Sessions[Any]) -> Sessions[Any]:
         links[peer] = Link(
             link.session,
             link.token,
+            0,
             Outgoing(out.sent, out.unacked, Numbers.after(out.acked)),
             Incoming(Numbers.after(into.received)),
         )

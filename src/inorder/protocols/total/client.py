@@ -36,6 +36,7 @@ from inorder.protocols.total.messages import (
     Events,
     Gone,
     Heartbeat,
+    Renewed,
     WalkDone,
 )
 from inorder.protocols.total.options import Options
@@ -101,6 +102,7 @@ class Client:
             Events: self.subscriber.on_events,
             Heartbeat: self.subscriber.on_heartbeat,
             Gone: self.subscriber.on_gone,
+            Renewed: self.subscriber.on_renewed,
         }
         self._framed = (Accepted, WalkDone)
 
@@ -170,7 +172,7 @@ class Client:
         """The stage has forgotten our session, and what it owed us in it: ask again."""
         self.links.begin_anew(source, floor)
         self.publisher.ask_again(source)
-        self.subscriber.walk_again(source)
+        self.subscriber.walk_again()
         return [Note("session_begun_anew", source), *self._flush(now)]
 
     def _receive_frame(self, source: str, frame: Frame[Body], now: float) -> list[Effect]:

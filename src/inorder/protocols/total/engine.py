@@ -153,6 +153,11 @@ class Engine:
         s.active.difference_update(topics)
         s.pending.update(topics)
 
+    def resume(self, topics: list[str]) -> None:
+        """The subscription to these topics was never interrupted: it goes on where it stood."""
+        self.s.pending.difference_update(topics)
+        self.s.active.update(topics)
+
     def activate(self, topics: list[str], stamp: Stamp, now: float) -> None:
         """The walk is done: the subscription to these topics starts behind `stamp`."""
         s = self.s

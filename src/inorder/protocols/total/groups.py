@@ -8,10 +8,6 @@ Rule 2: one common subscriber is enough to sequence two topics. The papers want 
         orders can already be seen (R2, S7). With one, a missing entry proves that nobody held
         both topics when the stamp was made.
 
-A subscriber that is gone for good stays registered: stamps stay longer than needed and heartbeats
-are sent to nobody, until they give up. A lease that ends its registration (a walk by the manager
-with the next version) is not built; it would be a message like any other.
-
 Pairs are counted as registrations change, so the group costs nothing per event.
 """
 
@@ -49,6 +45,12 @@ class Group:
         self.subs[subscriber] = Registration(version, topics)
         self._count(topics, 1)
         return True
+
+    def forget(self, subscriber: str) -> None:
+        """End a registration without a word of its subscriber (lease.py)."""
+        known = self.subs[subscriber]
+        self._count(known.topics, -1)
+        self.subs[subscriber] = Registration(known.version, ())
 
     @property
     def others(self) -> tuple[str, ...]:

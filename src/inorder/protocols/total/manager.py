@@ -6,8 +6,9 @@ Rule 2: what the manager knows about lower topics only grows, entry by entry (S1
         members of its group are copied into stamps (S10).
 Rule 3: a publisher's request is numbered once, however often it comes; that memory is kept for
         ever (F2).
-Rule 4: events are kept until every registered subscriber has reported them, or until `retention`
-        newer ones are kept. What was given up is said to be gone, never passed over in silence.
+Rule 4: events are kept until every registered subscriber has reported them, but no more than so
+        many, so many bytes and so long. What was given up is said to be gone, never passed over
+        in silence.
 
 Theory. `count` is the report's LC, `lower` the supplement's LLC (Figure 2): for each lower topic
 of the group, the highest number known to have passed here. A stamp created here copies `lower`
@@ -22,11 +23,19 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from inorder.core import wire
 from inorder.core.event import Event, Stamp
-from inorder.core.limits import REPAIR_EVENTS_MAX
+from inorder.core.limits import REPAIR_EVENTS_MAX, RETAINED_BYTES_MAX
 from inorder.protocols.total.groups import Group, Registration
 from inorder.protocols.total.messages import Events, Gone, Walk
 from inorder.protocols.total.stamp import raise_to
+
+# Ticks of a topic's retention in time: with a tick every 10 seconds, ten minutes.
+RETAINED_TICKS = 60
+
+# So many mean gaps without an event mean that none follows; but at most so many seconds.
+QUIET_GAPS = 6
+QUIET_S_MAX = 60.0
 
 # Events from which on a rate says something.
 RATED_EVENTS_MIN = 4
@@ -39,6 +48,8 @@ class Batch(Struct):
     events: tuple[Event, ...]
     session: int
     begun: float = 0.0
+    forgotten: int = 0
+    bytes: int = 0
     epoch: int = 0
     stamp: Stamp | None = None
 
@@ -56,11 +67,21 @@ class TopicState(Struct):
     numbered: dict[str, int] = {}
     log: list[Batch] = []
     retained: int = 0
-    # Everything up to here has left the log.
+    retained_bytes: int = 0
+    # Everything up to here has left the log, because all have it or for want of room.
     dropped: int = 0
-    # Highest number diffused; what each holder says it has.
+    # Highest number diffused; what each holder says it has, and where the last one stands.
     published: int = 0
     reported: dict[str, int] = {}
+    safe: int = 0
+    # How often a holder was forgotten, and at which of these times each was (lease.py).
+    forgotten: int = 0
+    lapsed: dict[str, int] = {}
+    # Where the topic stood at the last ticks: what is older than all of them is too old.
+    ticks: list[int] = []
+    # Seconds between publications, lately.
+    gap_s: float = 0.0
+    created_at: float | None = None
     outstanding: int = 0
     # The rate last said to the ranking; when the present measurement began, and at what number.
     rate: float = 0.0
@@ -90,9 +111,12 @@ class Manager:
         first = s.count + 1
         s.count += len(events)
         s.numbered[events[0].publisher] = events[-1].seq
-        s.log.append(Batch(first, events, session, now))
+        size = wire.size(events) if self._retention else 0
+        s.log.append(Batch(first, events, session, now, s.forgotten, size))
         s.retained += len(events)
+        s.retained_bytes += size
         s.outstanding += 1
+        self._note_gap(now)
         if self._split is None:
             self._split = self._split_group(rank)
         below, above = self._split
@@ -167,10 +191,10 @@ class Manager:
         if self.group.register(walk.subscriber, walk.version, walk.topics if here else ()):
             if not here:
                 s.reported.pop(walk.subscriber, None)
-                self._trim()
             elif held is None or not held.topics:
                 # Owed is only what is numbered from now on.
                 s.reported[walk.subscriber] = s.count
+            self._reconcile()
         if here:
             raise_to(s.lower, entries)
             entries.append((s.topic, s.count))
@@ -203,7 +227,7 @@ class Manager:
                 continue
             low = max(first, batch.first)
             events = batch.events[low - batch.first : last + 1 - batch.first]
-            answers.append(Events(s.topic, low, batch.epoch, batch.stamp, events))
+            answers.append(Events(s.topic, low, batch.epoch, batch.stamp, events, batch.forgotten))
         return answers
 
     def report(self, subscriber: str, number: int) -> None:
@@ -211,7 +235,6 @@ class Manager:
         if subscriber in s.reported and number > s.reported[subscriber]:
             # Nobody can have what was not yet numbered.
             s.reported[subscriber] = min(number, s.count)
-            self._trim()
 
     @property
     def unreported(self) -> bool:
@@ -219,19 +242,63 @@ class Manager:
         published = self.s.published
         return any(number < published for number in self.s.reported.values())
 
-    def _trim(self) -> None:
+    def _reconcile(self) -> None:
+        """Who holds the topic has changed, or how far somebody says to be."""
         s = self.s
-        safe = min(s.reported.values(), default=s.count)
+        s.safe = min(s.reported.values(), default=0)
+        self._trim()
+
+    def _trim(self) -> None:
+        """Drop what all holders have. Without holders everything may go."""
+        s = self.s
+        safe = s.safe if s.reported else s.count
+        old = s.ticks[0] if len(s.ticks) >= RETAINED_TICKS else 0
         gone = 0
         for batch in s.log:
-            enough = batch.last <= safe or s.retained > self._retention
-            if batch.stamp is None or not enough:
+            full = s.retained > self._retention or s.retained_bytes > RETAINED_BYTES_MAX
+            if batch.stamp is None or not (batch.last <= max(safe, old) or full):
                 break
             s.dropped = batch.last
             s.retained -= len(batch.events)
+            s.retained_bytes -= batch.bytes
             gone += 1
         if gone:
             del s.log[:gone]
+
+    # Leases (lease.py).
+
+    def forget(self, subscriber: str) -> None:
+        """A holder has been silent for too long."""
+        s = self.s
+        if subscriber not in s.reported:
+            return
+        del s.reported[subscriber]
+        self.group.forget(subscriber)
+        s.forgotten += 1
+        s.lapsed[subscriber] = s.forgotten
+        self._split = None
+        self._reconcile()
+
+    def keeps(self, subscriber: str, known: int) -> bool:
+        """Whether it is registered, and has been ever since this number of forgotten holders."""
+        return subscriber in self.s.reported and self.s.lapsed.get(subscriber, 0) <= known
+
+    def tick(self) -> None:
+        """Some seconds have passed."""
+        s = self.s
+        s.ticks.append(s.published)
+        del s.ticks[:-RETAINED_TICKS]
+        self._reconcile()
+
+    def quiet_s(self, least_s: float) -> float:
+        """How long without an event means that none is to be expected."""
+        return min(max(QUIET_GAPS * self.s.gap_s, least_s), QUIET_S_MAX)
+
+    def _note_gap(self, now: float) -> None:
+        s = self.s
+        if s.created_at is not None and 0.0 < now - s.created_at <= QUIET_S_MAX:
+            s.gap_s += (now - s.created_at - s.gap_s) / 8
+        s.created_at = now
 
     # The rate, for the ranking (section 5 of the report counts publications instead).
 

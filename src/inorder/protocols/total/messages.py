@@ -4,7 +4,7 @@ Rule 1: a message holds values only, and whoever receives one may keep it: all a
 Rule 2: `at` names the topic a `Fill` or `Walk` has reached; `want` lists the topics it still needs,
         lowest rank first. The route is decided hop by hop (path.py), never by the sender.
 Rule 3: what must arrive exactly once and in order travels in a `Frame` (../session). What may be
-        lost travels bare: events, heartbeats, repairs and reports. Those say only what is durable,
+        lost travels bare: events, heartbeats, repairs and renewals. Those say only what is durable,
         so a copy sent by an owner that has been replaced meanwhile does no harm.
 
 Section numbers are those of "Total notification order", technical report MIDLAB 9/2011 ("the
@@ -69,6 +69,8 @@ class Events(Struct, frozen=True, gc=False, array_like=True, tag="events"):
     epoch: int
     stamp: Stamp
     events: tuple[Event, ...]
+    # The topic's number `forgotten` when the batch was made (lease.py).
+    forgotten: int = 0
 
 
 class Walk(Struct, frozen=True, gc=False, array_like=True, tag="walk"):
@@ -88,6 +90,8 @@ class Walk(Struct, frozen=True, gc=False, array_like=True, tag="walk"):
     want: tuple[str, ...] = ()
     stamp: Stamp = ()
     seen: int = 0
+    # What it has seen of the numbers `forgotten`, where they are not 0.
+    forgotten: Stamp = ()
 
 
 class WalkDone(Struct, frozen=True, gc=False, array_like=True, tag="walk_done"):
@@ -96,6 +100,7 @@ class WalkDone(Struct, frozen=True, gc=False, array_like=True, tag="walk_done"):
     subscriber: str
     version: int
     stamp: Stamp
+    forgotten: Stamp = ()
 
 
 class Left(Struct, frozen=True, gc=False, array_like=True, tag="left"):
@@ -121,17 +126,34 @@ class Gone(Struct, frozen=True, gc=False, array_like=True, tag="gone"):
 
 
 class Heartbeat(Struct, frozen=True, gc=False, array_like=True, tag="heartbeat"):
-    """The highest number diffused on a topic, said again while somebody may have missed it."""
+    """The highest number diffused on a topic, said once when no event has followed for a while."""
 
     topic: str
     number: int
 
 
-class Report(Struct, frozen=True, gc=False, array_like=True, tag="report"):
-    """A subscriber has everything of a topic up to `number`."""
+class Renew(Struct, frozen=True, gc=False, array_like=True, tag="renew"):
+    """A subscriber still holds these topics: it has everything of each up to a number, and knows
+    of so many that each has forgotten."""
 
-    topic: str
-    number: int
+    topics: tuple[tuple[str, int, int], ...]
+
+
+# A topic, the number of those it has forgotten, and whether the one asking is still registered
+# and has been ever since the number it knew.
+Standing = tuple[str, int, bool]
+
+
+class Renewed(Struct, frozen=True, gc=False, array_like=True, tag="renewed"):
+    """The answer to a renewal, of the topics that have forgotten somebody."""
+
+    topics: tuple[Standing, ...]
+
+
+class Forget(Struct, frozen=True, gc=False, array_like=True, tag="forget"):
+    """Subscribers whose lease has run out; never on a wire, only in a stage's log."""
+
+    subscribers: tuple[str, ...]
 
 
 class SwapRequest(Struct, frozen=True, gc=False, array_like=True, tag="swap_request"):
@@ -212,12 +234,12 @@ class Install(Struct, frozen=True, gc=False, array_like=True, tag="install"):
 
 # What travels in frames.
 Body = (
-    Create | Fill | Complete | Accepted | Walk | WalkDone | Left
+    Create | Fill | Complete | Accepted | Walk | WalkDone | Left | Forget
     | SwapRequest | Moved | Demand | Reorder | Ask | Ready | Freeze | Frozen | Abort | Install
 )  # fmt: skip
 
 # What travels bare.
-Casual = Events | Repair | Gone | Heartbeat | Report
+Casual = Events | Repair | Gone | Heartbeat | Renew | Renewed
 
 
 Message = Frame[Body] | Control | Casual | Body

@@ -61,7 +61,12 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     links: Literal["sessions", "trusted"] = "sessions"
     resend: float = 0.5
     repair: float = 0.5
+    # Seconds without an event after which a manager says how far its topic has come: at least
+    # these, longer where events are rarer.
     heartbeat: float = 1.0
+    # Seconds between two renewals of a subscription, and without any until it is forgotten.
+    renew: float = 10.0
+    lease: float = 60.0
 
     def __post_init__(self) -> None:
         for key, value, low, high in (
@@ -74,6 +79,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             ("resend", self.resend, 1e-3, 1e3),
             ("repair", self.repair, 1e-3, 1e3),
             ("heartbeat", self.heartbeat, 1e-3, 1e3),
+            ("renew", self.renew, 1e-3, 1e3),
+            ("lease", self.lease, 2 * self.renew, 1e6),
             ("alpha", self.alpha, 1e-9, 1e9),
             ("beta", self.beta, 0.0, 1e9),
             ("report_every", self.report_every, 1e-3, 1e9),
@@ -116,6 +123,11 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def rated(self) -> bool:
         """Whether the order follows the topics' rates."""
         return self.swaps == "on" and self.metric == "rate"
+
+    @property
+    def leased(self) -> bool:
+        """Whether subscriptions must be renewed: where subscribers may fall silent and return."""
+        return self.links == "sessions" and self.network == "lossy"
 
     @property
     def buffered(self) -> bool:

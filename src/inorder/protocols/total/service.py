@@ -51,9 +51,10 @@ class Began(Struct, frozen=True, gc=False, tag="began"):
 
 
 class Over(Struct, frozen=True, gc=False, tag="over"):
-    """The session with a peer has ended."""
+    """The session with a peer has ended, perhaps with messages on their way."""
 
     peer: str
+    cut: bool
 
 
 class Told(Struct, frozen=True, gc=False, tag="told"):
@@ -115,7 +116,7 @@ class Service(ABC):
         if kind is Ack:
             return self._receive_ack(source, message, now)
         if kind is Bye:
-            return self._receive_bye(source, message)
+            return self._receive_bye(source, message, now)
         if kind is Unknown:
             # Said of a session that this machine's log holds: nobody honest says it.
             raise BadMessage(source, f"does not know its session with {self.name}")
@@ -186,16 +187,22 @@ class Service(ABC):
         self.links.acknowledged(source, ack, now)
         return [*record, *self.links.flush(now)]
 
-    def _receive_bye(self, source: str, bye: Bye) -> list[Effect]:
+    def _receive_bye(self, source: str, bye: Bye, now: float) -> list[Effect]:
         """The peer needs this session no more: end it, unless something of it is under way."""
         if not self.links.honours(source, bye):
             return [Note("bye_too_soon", source)]
-        return self._end_session(source)
+        record = self._log(Over(source, False))
+        self.links.end(source)
+        return [*record, Note("session_ended", source), *self.links.flush(now)]
 
     def _end_session(self, peer: str) -> list[Effect]:
-        record = self._log(Over(peer))
-        self.links.end(peer)
-        return [*record, Note("session_ended", peer)]
+        """Say so, unless messages are lost with it: then the peer must find out that it cannot go
+        on where it ended."""
+        cut = not self.links.may_end(peer)
+        record = self._log(Over(peer, cut))
+        farewell = [] if cut else [self.links.bye(peer)]
+        self.links.end(peer, cut)
+        return [*record, Note("session_ended", peer), *farewell]
 
     def _apply_trusted(self, source: str, body: Body, now: float) -> list[Effect]:
         self._check(source, 0, body)
@@ -283,7 +290,7 @@ class Service(ABC):
         elif isinstance(entry, Began):
             self.links.begin(entry.source, entry.session)
         elif isinstance(entry, Over):
-            self.links.end(entry.peer)
+            self.links.end(entry.peer, entry.cut)
         elif isinstance(entry, Told):
             self._bodies[type(entry.body)](self.name, entry.body, entry.now)
         elif isinstance(entry, Fired):

@@ -16,14 +16,15 @@ from typing import Any, Self
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from inorder.core.effect import CancelTimer, Diffuse, Effect, Note, Send, SetTimer
+from inorder.core.effect import Diffuse, Effect, Note, Send, SetTimer
 from inorder.core.errors import BadMessage
 from inorder.core.event import Stamp
-from inorder.core.limits import HEARTBEATS_MAX, OUTSTANDING_ROUNDS_MAX, QUEUED_REQUESTS_MAX
+from inorder.core.limits import OUTSTANDING_ROUNDS_MAX, QUEUED_REQUESTS_MAX
 from inorder.core.pack import pack, unpacker
 from inorder.protocols.session.links import Sessions
 from inorder.protocols.total.directory import RANKING, Directory, directory_of
 from inorder.protocols.total.epoch import Epochs, EpochState
+from inorder.protocols.total.lease import LEASE, Leases, LeaseState
 from inorder.protocols.total.manager import Batch, Manager, TopicState
 from inorder.protocols.total.messages import (
     Abort,
@@ -35,13 +36,14 @@ from inorder.protocols.total.messages import (
     Demand,
     Events,
     Fill,
+    Forget,
     Freeze,
     Heartbeat,
     Install,
     Left,
     Moved,
+    Renew,
     Repair,
-    Report,
     SwapRequest,
     Walk,
     WalkDone,
@@ -54,8 +56,7 @@ from inorder.protocols.total.stage_check import check_body
 from inorder.protocols.total.stamp import stamp_of, with_own, without
 from inorder.protocols.total.version import life_of, session_of
 
-# Heartbeats back off to this many times the first interval.
-BACK_OFF_MAX = 8
+HEARTBEAT = "heartbeat"
 
 
 class Waiting(Struct, frozen=True, gc=False):
@@ -82,9 +83,10 @@ class _State(Struct):
     entered: list[tuple[str, int, str]] = []
     # The epoch in which a swap was last asked for.
     asked: int = -1
-    # Heartbeats sent since a topic's last event, for topics whose timer runs.
+    # Where a topic stood when its heartbeat's timer was set.
     beats: dict[str, int] = {}
     sessions: Sessions[Body] = field(default_factory=Sessions)
+    lease: LeaseState = field(default_factory=LeaseState)
     logged: int = 0
 
 
@@ -102,12 +104,13 @@ class Stage(Service):
             Complete: self._on_complete,
             Walk: self._on_walk,
             Left: self._on_left,
+            Forget: self._on_forget,
             Ask: lambda *said: self.epochs.on_ask(*said),
             Freeze: lambda *said: self.epochs.on_freeze(*said),
             Abort: lambda *said: self.epochs.on_abort(*said),
             Install: lambda *said: self.epochs.on_install(*said),
         }
-        self._casuals = {Repair: self._on_repair, Report: self._on_report}
+        self._casuals = {Repair: self._on_repair, Renew: self._on_renew}
         s = _State(name, directory.topics, options, directory.topics)
         s.managers = {topic: TopicState(topic) for topic in directory.topics_at(name)}
         self._become(s)
@@ -121,6 +124,7 @@ class Stage(Service):
         self._logged = state.logged
         self.managers = {topic: self._manager(each) for topic, each in state.managers.items()}
         self.epochs = Epochs(self, state.change)
+        self.leases = Leases(self, state.lease)
         self.lay_path()
 
     def lay_path(self) -> None:
@@ -139,7 +143,8 @@ class Stage(Service):
         waiting = s.walks or s.entered or any(s.requests.values())
         under_way = any(each.outstanding for each in s.managers.values())
         changing = s.change.early or s.change.frozen
-        return self.links.idle and not (waiting or under_way or changing)
+        owed = self.options.leased and any(each.unreported for each in self.managers.values())
+        return self.links.idle and not (waiting or under_way or changing or owed)
 
     def _check(self, source: str, session: int, body: Body) -> None:
         check_body(self, source, session, body)
@@ -292,7 +297,8 @@ class Stage(Service):
         self.links.post(events[0].publisher, accepted, batch.session)
         if self.options.diffusion == "publisher":
             return []
-        return [Diffuse(topic, Events(topic, batch.first, batch.epoch, others, events))]
+        shown = Events(topic, batch.first, batch.epoch, others, events, batch.forgotten)
+        return [Diffuse(topic, shown)]
 
     def _accepted(self, topic: str, batch: Batch, others: Stamp) -> Accepted:
         events = batch.events
@@ -342,20 +348,26 @@ class Stage(Service):
         """From `walk.at`, which is ours, up to another stage or to the walk's end."""
         at = walk.at
         done = 0
+        forgotten = [*walk.forgotten]
         while at in self.managers:
             if walk.want[done] == at:
                 self.managers[at].walk(walk, entries)
+                if at in walk.topics and (number := self.managers[at].s.forgotten):
+                    forgotten.append((at, number))
                 done += 1
             if done == len(walk.want):
-                return self._end_walk(walk, stamp_of(dict(entries)))
+                walk = replace(walk, forgotten=tuple(forgotten))
+                return [*self.leases.watch(), *self._end_walk(walk, stamp_of(dict(entries)))]
             at = self.path.next(at, walk.want[done])
-        passed = replace(walk, at=at, want=walk.want[done:], stamp=tuple(entries))
+        passed = replace(
+            walk, at=at, want=walk.want[done:], stamp=tuple(entries), forgotten=tuple(forgotten)
+        )
         self.links.post(self.directory.home(at), passed)
-        return []
+        return self.leases.watch()
 
     def _end_walk(self, walk: Walk, stamp: Stamp) -> list[Effect]:
         """Everybody knows: tell the subscriber, and the stage that answers for the walk."""
-        done = WalkDone(walk.subscriber, walk.version, stamp)
+        done = WalkDone(walk.subscriber, walk.version, stamp, walk.forgotten)
         self.links.post(walk.subscriber, done, session_of(life_of(walk.version)))
         left = Left(walk.subscriber, walk.version)
         home = self.directory.home(self.path.upwards(walk.visit)[0])
@@ -365,10 +377,17 @@ class Stage(Service):
         return []
 
     def _on_left(self, source: str, left: Left, now: float) -> list[Effect]:
+        # A walk that was made twice has entered twice (subscriber.py).
         walk = (left.subscriber, left.version)
-        self.s.entered = [each for each in self.s.entered if each[:2] != walk]
+        self.s.entered.remove(next(each for each in self.s.entered if each[:2] == walk))
         self.epochs.try_answer()
         return []
+
+    def _on_renew(self, source: str, renew: Renew, now: float) -> list[Effect]:
+        return self.leases.on_renew(source, renew, now)
+
+    def _on_forget(self, source: str, forget: Forget, now: float) -> list[Effect]:
+        return self.leases.on_forget(source, forget, now)
 
     # Changes of the order (epoch.py).
 
@@ -409,7 +428,7 @@ class Stage(Service):
         self.links.post(RANKING, SwapRequest(s.epoch, topic, lower))
         return [Note("swap_asked")]
 
-    # Repair, reports and heartbeats: none of them is in the log.
+    # Repair and heartbeats: neither is in the log.
 
     def _on_repair(self, source: str, repair: Repair, now: float) -> list[Effect]:
         """Rounds not yet complete are passed over: they will be diffused, or asked for again."""
@@ -418,50 +437,36 @@ class Stage(Service):
         answers = self.managers[repair.topic].repair(repair.first, repair.last)
         return [Note("repair"), *(Send(source, answer) for answer in answers)]
 
-    def _on_report(self, source: str, report: Report, now: float) -> list[Effect]:
-        manager = self.managers.get(report.topic)
-        if manager is None:
-            raise BadMessage(source, f"reports {report.topic} to {self.name}")
-        manager.report(source, report.number)
-        if report.topic in self.s.beats and not manager.unreported:
-            del self.s.beats[report.topic]
-            return [CancelTimer(f"heartbeat/{report.topic}")]
-        return []
-
     def _watch(self, topic: str) -> list[Effect]:
-        """An event was diffused: say so again until everybody has reported it."""
-        if not self.managers[topic].unreported:
+        """An event was diffused: if none follows it, its loss shows in nothing else (L6)."""
+        s = self.s
+        manager = self.managers[topic]
+        if topic in s.beats or not manager.s.reported or self.options.network == "log":
             return []
-        if self.options.network == "log":
-            return []
-        beats = self.s.beats
-        running = topic in beats
-        beats[topic] = 0
-        return [] if running else [SetTimer(f"heartbeat/{topic}", self.options.heartbeat)]
+        s.beats[topic] = manager.s.published
+        wait_s = manager.quiet_s(self.options.heartbeat)
+        return [SetTimer(f"{HEARTBEAT}/{topic}", wait_s)]
 
     def _fire(self, timer: str, now: float) -> list[Effect]:
-        """A heartbeat is due: the loss of a topic's last event shows in nothing else (L6)."""
+        if timer == LEASE:
+            return self.leases.tick(now)
         topic = timer.partition("/")[2]
         manager = self.managers[topic]
-        beats = self.s.beats.pop(topic, HEARTBEATS_MAX) + 1
+        if self.s.beats.pop(topic) < manager.s.published:
+            return self._watch(topic)  # another one has followed
         if not manager.unreported:
             return []
-        if beats > HEARTBEATS_MAX:
-            return [Note("heartbeat_gave_up", topic)]
-        self.s.beats[topic] = beats
-        wait_s = self.options.heartbeat * min(2**beats, BACK_OFF_MAX)
-        return [
-            Diffuse(topic, Heartbeat(topic, manager.s.published)),
-            SetTimer(timer, wait_s),
-        ]
+        # Said once. Renewals find out who has missed this too.
+        return [Diffuse(topic, Heartbeat(topic, manager.s.published))]
 
     def _resume(self, now: float) -> list[Effect]:
         """A batch may have been complete but not diffused when we crashed: heartbeats find out
         who misses it, so nothing needs to be diffused twice."""
         self.s.beats.clear()
-        effects: list[Effect] = []
+        effects = self.leases.resume()
         for topic in self.managers:
-            effects += self._watch(topic)
+            if self.managers[topic].unreported:
+                effects += self._watch(topic)
         return effects
 
     # The whole state.

@@ -24,6 +24,7 @@ from inorder.protocols.total.messages import (
     Complete,
     Create,
     Fill,
+    Forget,
     Freeze,
     Install,
     Left,
@@ -87,7 +88,7 @@ def _walk(stage: Stage, source: str, session: int, walk: Walk) -> None:
         trusted = stage.options.links == "trusted"
         if walk.subscriber != source or not (trusted or begun_by(session, life_of(walk.version))):
             raise BadMessage(source, f"walks as {walk.subscriber}")
-        if walk.seen or walk.want or walk.stamp:
+        if walk.seen or walk.want or walk.stamp or walk.forgotten:
             raise BadMessage(source, "says a walk has been somewhere already")
 
 
@@ -95,6 +96,10 @@ def _left(stage: Stage, source: str, session: int, left: Left) -> None:
     _peer(stage, source, "left")
     if not any(each[:2] == (left.subscriber, left.version) for each in stage.s.entered):
         raise BadMessage(source, f"ends a walk of {left.subscriber} that did not enter here")
+
+
+def _forget(stage: Stage, source: str, session: int, forget: Forget) -> None:
+    raise BadMessage(source, "decides whom a stage forgets")
 
 
 def _ask(stage: Stage, source: str, session: int, ask: Ask | Abort) -> None:
@@ -167,6 +172,7 @@ _CHECKS: dict[type, Any] = {
     Complete: _complete,
     Walk: _walk,
     Left: _left,
+    Forget: _forget,
     Ask: _ask,
     Freeze: _freeze,
     Abort: _ask,

@@ -6,7 +6,9 @@ Rule 2: a walk carries a version that only grows (groups.py).
 Rule 3: leaving is immediate here, then told. So nothing of the topic is delivered that is ordered
         after the managers forgot us (S7, R3).
 Rule 4: an event counts as received once, by topic and number; what is missing is asked for.
-Rule 5: what is gone for good is said aloud: a note, and an `Answer` named `gap/<topic>`. In hold
+Rule 5: a batch that knows of more forgotten holders than we do may have been made without us. Its
+        topic is held back until the manager has said whether we are still registered (lease.py).
+Rule 6: what is gone for good is said aloud: a note, and an `Answer` named `gap/<topic>`. In hold
         mode the topic is then subscribed again, with a new start; in tag mode life goes on.
 
 A walk marks a point of the total order: where it passed each manager is where the new topics
@@ -32,7 +34,16 @@ from inorder.protocols.session.links import Links
 from inorder.protocols.total.directory import Directory
 from inorder.protocols.total.engine import Engine, EngineState
 from inorder.protocols.total.gaps import Gaps, TopicGaps
-from inorder.protocols.total.messages import Events, Gone, Heartbeat, Repair, Report, Walk, WalkDone
+from inorder.protocols.total.messages import (
+    Events,
+    Gone,
+    Heartbeat,
+    Renew,
+    Renewed,
+    Repair,
+    Walk,
+    WalkDone,
+)
 from inorder.protocols.total.options import Options
 from inorder.protocols.total.version import version_of
 
@@ -65,6 +76,12 @@ class SubscriberState(Struct):
     gaps: dict[str, TopicGaps] = {}
     tries: int = 0
     timing: bool = False
+    # How many holders each topic has forgotten, as far as its manager has told us, and as far as
+    # batches have; the topics held back meanwhile.
+    known: dict[str, int] = {}
+    claimed: dict[str, int] = {}
+    doubted: set[str] = set()
+    renewing: bool = False
 
 
 class Subscriber:
@@ -93,7 +110,7 @@ class Subscriber:
         """No call under way, nothing held, nothing missing."""
         s = self.s
         missing = any(gaps.known > gaps.have for gaps in s.gaps.values())
-        return not (s.current or s.changes or self.engine.held.size or missing)
+        return not (s.current or s.changes or self.engine.held.size or missing or s.doubted)
 
     # Calls of the application.
 
@@ -130,6 +147,9 @@ class Subscriber:
         self.engine.drop(dropped, now)
         for topic in dropped:
             self.gaps.end(topic)
+            s.known.pop(topic, None)
+            s.claimed.pop(topic, None)
+        s.doubted.difference_update(dropped)
         s.joining.difference_update(dropped)
         s.changes.append(Change("unsubscribe", call, dropped))
         effects: list[Effect] = [Leave(topic) for topic in joined]
@@ -167,7 +187,8 @@ class Subscriber:
             return []
         held = sorted(s.engine.active | s.engine.pending)
         visit = sorted({*held} | s.registered)
-        if not visit or (not s.engine.pending and s.registered <= {*held}):
+        begun = s.engine.pending - s.doubted
+        if not visit or (not begun and s.registered <= {*held}):
             # Nobody has to be told anything: the topics were dropped before they were held.
             return self._finish_change(now)
         s.count += 1
@@ -186,14 +207,11 @@ class Subscriber:
         walk = Walk(self._name, version, tuple(s.walking), tuple(visit))
         self._links.post(self._directory.home(self._directory.lowest(visit)), walk)
 
-    def walk_again(self, home: str) -> None:
+    def walk_again(self) -> None:
         """A stage has forgotten its session with us, perhaps with the end of our walk. A second
         walk of the same version only finds a later beginning."""
-        s = self.s
-        if s.walking is not None:
-            lowest = self._directory.lowest(sorted(s.registered))
-            if self._directory.home(lowest) == home:
-                self._walk()
+        if self.s.walking is not None:
+            self._walk()
 
     def on_walk_done(self, source: str, done: WalkDone, now: float) -> list[Effect]:
         """The new topics start behind the walk. Old topics keep their clocks (S5, R4): what is in
@@ -209,17 +227,20 @@ class Subscriber:
         assert s.walking is not None
         s.registered = {*s.walking}
         s.walking = None
-        started = sorted(s.engine.pending)
+        started = sorted(s.engine.pending - s.doubted)
         self.engine.activate(started, done.stamp, now)
+        forgotten = dict(done.forgotten)
         for topic in started:
+            s.known[topic] = forgotten.get(topic, 0)
             self.gaps.begin(topic, s.engine.start[topic])
             for _, number in self.engine.held.keys(topic):
                 self.gaps.add(topic, number)
         effects = self._take_out()
         answer = self._finish_change(now)
+        doubts = [each for topic in started for each in self._doubt(topic)]
         # The application learns that it holds the topics before it gets their events.
-        self.engine.awaken(started, now)
-        return [*effects, *answer, *self._take_out(), *self._mind(started)]
+        self.engine.awaken([topic for topic in started if topic not in s.doubted], now)
+        return [*effects, *answer, *self._take_out(), *doubts, *self._mind(started), *self._arm()]
 
     def _finish_change(self, now: float) -> list[Effect]:
         change = self.s.current
@@ -241,9 +262,13 @@ class Subscriber:
         self._check(source, batch)
         s = self.s
         topic = batch.topic
-        active = topic in s.engine.active
-        if not active and topic not in s.engine.pending:
+        if topic not in s.engine.active and topic not in s.engine.pending:
             return []  # left meanwhile (R8: not to be handed on as late)
+        doubts: list[Effect] = []
+        if batch.forgotten > s.claimed.get(topic, 0):
+            s.claimed[topic] = batch.forgotten
+            doubts = self._doubt(topic)
+        active = topic in s.engine.active
         taken = (active and self._take_whole(batch, now)) or self._take_singly(batch, active, now)
         touched = [topic]
         for other, number in batch.stamp:
@@ -255,7 +280,8 @@ class Subscriber:
             self.gaps.skip(topic, last)
             self.engine.out += [Note("hole_given_up", topic), _gap(topic, first, last)]
             self.engine.give_up(topic, last, now)
-        return [*self._take_out(), *self._mind(touched), *(self._hurry() if taken else [])]
+        hurry = self._hurry() if taken else []
+        return [*self._take_out(), *doubts, *self._mind(touched), *hurry]
 
     def _take_whole(self, batch: Events, now: float) -> bool:
         """The usual case: the next numbers of the topic, and nothing stands before them."""
@@ -272,9 +298,10 @@ class Subscriber:
         topic = batch.topic
         taken = False
         start = self.s.engine.start
+        counted = active or topic in self.s.doubted
         for number, event in enumerate(batch.events, batch.first):
             key = (topic, number)
-            if active:
+            if counted:
                 if number <= start[topic] or self.gaps.has(topic, number):
                     continue
             elif key in self.engine.held:
@@ -283,21 +310,17 @@ class Subscriber:
                 self.gaps.hear(topic, batch.first + len(batch.events) - 1)
                 break  # no room: it and what follows will be asked for again
             taken = True
-            if active:
+            if counted:
                 self.gaps.add(topic, number)
         return taken
 
     def on_heartbeat(self, source: str, beat: Heartbeat, now: float) -> list[Effect]:
-        """Say what we have. Who does not hold the topic (any more) misses nothing of it."""
+        """The topic has come so far and rests. What we have shows at our next renewal."""
         self._check_home(source, beat.topic)
-        s = self.s
-        topic = beat.topic
-        if topic in s.engine.pending:
-            return []  # what we have is known when the walk is done
-        if topic not in s.engine.active:
-            return [Send(source, Report(topic, beat.number))]
-        self.gaps.hear(topic, beat.number)
-        return [Send(source, Report(topic, s.gaps[topic].have)), *self._mind([topic])]
+        if beat.topic not in self.s.engine.active:
+            return []  # left, or what we have is known when the walk is done
+        self.gaps.hear(beat.topic, beat.number)
+        return self._mind([beat.topic])
 
     def on_gone(self, source: str, gone: Gone, now: float) -> list[Effect]:
         """We were away for longer than the manager keeps events (section 8: retention)."""
@@ -321,8 +344,72 @@ class Subscriber:
             topic, _, number = rest.rpartition("/")
             self.engine.expire((topic, int(number)), now)
             return self._take_out()
+        if kind == "renew":
+            return self._renew()
         assert timer == "repair", timer
         return self._ask(now)
+
+    # Leases.
+
+    def _doubt(self, topic: str) -> list[Effect]:
+        """Hold a topic back if its manager may have forgotten us, and ask."""
+        s = self.s
+        if s.claimed.get(topic, 0) <= s.known.get(topic, 0) or topic not in s.engine.active:
+            return []
+        self.engine.suspend([topic])
+        s.doubted.add(topic)
+        return [Note("doubt", topic), *self._renewals([topic])]
+
+    def on_renewed(self, source: str, renewed: Renewed, now: float) -> list[Effect]:
+        """What the manager says of topics that have forgotten somebody; old news change nothing."""
+        s = self.s
+        for topic, _, _ in renewed.topics:
+            self._check_home(source, topic)
+        effects: list[Effect] = []
+        for topic, forgotten, kept in renewed.topics:
+            held = topic in s.engine.active or topic in s.doubted
+            if not held or forgotten <= s.known[topic]:
+                continue
+            if not kept:
+                effects += self._begin_again(topic, now)
+                continue
+            s.known[topic] = forgotten
+            if topic in s.doubted and s.claimed.get(topic, 0) <= forgotten:
+                s.doubted.discard(topic)
+                self.engine.resume([topic])
+                self.engine.awaken([topic], now)
+                effects += self._take_out()
+        return effects
+
+    def _begin_again(self, topic: str, now: float) -> list[Effect]:
+        """We were forgotten: what was published meanwhile is lost, and we walk anew."""
+        s = self.s
+        s.doubted.discard(topic)
+        self.engine.suspend([topic])
+        s.changes.append(Change("renew", "", [topic], s.engine.clock[topic] + 1))
+        return [Note("lapsed", topic), *self._next_change(now)]
+
+    def _arm(self) -> list[Effect]:
+        s = self.s
+        if s.renewing or not self._options.leased or not s.gaps:
+            return []
+        s.renewing = True
+        return [SetTimer("renew", self._options.renew, background=True)]
+
+    def _renew(self) -> list[Effect]:
+        """Say that we are there, for as long as we hold anything."""
+        s = self.s
+        s.renewing = False
+        return [*self._renewals(sorted(s.engine.active | s.doubted)), *self._arm()]
+
+    def _renewals(self, topics: list[str]) -> list[Effect]:
+        """One message to each stage, of what we hold there and how far it has come."""
+        s = self.s
+        homes: dict[str, list[tuple[str, int, int]]] = {}
+        for topic in topics:
+            standing = (topic, s.gaps[topic].have, s.known[topic])
+            homes.setdefault(self._directory.home(topic), []).append(standing)
+        return [Send(home, Renew(tuple(homes[home]))) for home in sorted(homes)]
 
     # Repair.
 
@@ -333,7 +420,7 @@ class Subscriber:
             return []
         for topic in topics:
             gaps = s.gaps.get(topic)
-            if gaps is not None and gaps.known > gaps.have:
+            if topic in s.doubted or (gaps is not None and gaps.known > gaps.have):
                 s.timing = True
                 s.tries = 0
                 return [SetTimer("repair", self._options.repair)]
@@ -353,6 +440,7 @@ class Subscriber:
         for topic in sorted(s.gaps):
             if topic in s.engine.active and (hole := self.gaps.missing(topic, REPAIR_EVENTS_MAX)):
                 effects.append(Send(self._directory.home(topic), Repair(topic, *hole)))
+        effects += self._renewals(sorted(s.doubted))
         if effects:
             s.timing = True
             s.tries += 1
