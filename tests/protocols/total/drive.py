@@ -105,7 +105,7 @@ class Net:
 
     def fire(self, name: str, timer: str, now: float = 0.0) -> None:
         effects = self.machines[name].fire(timer, now)
-        if [type(each) for each in effects] == [SetTimer]:
+        if timer.startswith("resend/") and [type(each) for each in effects] == [SetTimer]:
             # Something left after it was set: it only looks again.
             effects = self.machines[name].fire(timer, now)
         self.act(name, effects)

@@ -30,8 +30,8 @@ from inorder.protocols.total.messages import (
     Left,
     Message,
     Ready,
-    Repair,
     Renew,
+    Repair,
     Walk,
     WalkDone,
 )

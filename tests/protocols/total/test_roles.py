@@ -14,8 +14,8 @@ from inorder.protocols.total.messages import (
     Frozen,
     Gone,
     Heartbeat,
-    Repair,
     Renew,
+    Repair,
     SwapRequest,
     Walk,
 )

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 from msgspec import Struct, field
 
-from inorder.core.effect import Effect, Note, Persist, SetTimer
+from inorder.core.effect import Answer, Effect, Note, Persist, SetTimer
 from inorder.core.errors import BadMessage
 from inorder.core.event import Scalar
 from inorder.core.member import SEQ_BLOCK
@@ -70,6 +70,7 @@ class _State(Struct):
     subscriber: SubscriberState = field(default_factory=SubscriberState)
     sessions: Sessions[Body] = field(default_factory=Sessions)
     greeting: bool = False
+    closing: bool = False
 
 
 _unpack = unpacker(_State)
@@ -129,6 +130,15 @@ class Client:
 
     def unsubscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
         return [*self.subscriber.unsubscribe(call, topics, now), *self._flush(now)]
+
+    def close(self, now: float) -> list[Effect]:
+        """Leave all topics and end all sessions; `Answer("close", "done")` when that is done. What
+        is under way ends first."""
+        s = self._s
+        s.closing = True
+        wanted = sorted(s.subscriber.wanted)
+        effects = self.subscriber.unsubscribe("", wanted, now) if wanted else []
+        return [*effects, *self._flush(now)]
 
     def joined(self, topic: str, now: float) -> list[Effect]:
         return [*self.subscriber.joined(topic, now), *self._flush(now)]
@@ -237,12 +247,24 @@ class Client:
 
     def _flush(self, now: float) -> list[Effect]:
         """Send what was posted; while an answer is owed, see to it that we are not forgotten."""
-        effects = self.links.flush(now)
         s = self._s
+        effects = [*self.links.flush(now), *self._part()]
         if s.greeting or s.options.links == "trusted" or not self._owed():
             return effects
         s.greeting = True
         return [*effects, SetTimer("greet", GREET_AFTER * s.options.resend)]
+
+    def _part(self) -> list[Effect]:
+        """Once nothing is under way any more, say goodbye to everybody."""
+        s = self._s
+        if not s.closing or not self.idle or s.subscriber.wanted:
+            return []
+        s.closing = False
+        effects: list[Effect] = []
+        for peer in sorted(self.links.s.peers):
+            effects.append(self.links.bye(peer))
+            self.links.end(peer)
+        return [*effects, Answer("close", "done")]
 
     def _owed(self) -> list[str]:
         """The topics whose managers may owe us an answer."""

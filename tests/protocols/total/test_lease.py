@@ -1,0 +1,484 @@
+"""Leases: who falls silent is forgotten by number, and nobody's order depends on a clock."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from inorder.core.effect import Note, Persist, Send, SetTimer
+from inorder.core.errors import BadMessage, BadScenario
+from inorder.protocols.session.messages import Frame
+from inorder.protocols.total import Options
+from inorder.protocols.total.manager import Manager
+from inorder.protocols.total.messages import (
+    Accepted,
+    Events,
+    Forget,
+    Renew,
+    Renewed,
+    WalkDone,
+)
+from inorder.protocols.total.subscriber import Subscriber
+from inorder.sim import faults
+from inorder.sim.memory import Memory
+from inorder.sim.scenario import from_table
+from inorder.sim.simulate import build
+from inorder.sim.workload import Workload, tell
+from tests.protocols.total.drive import FIRST, Net, of
+from tests.protocols.total.schedules import MODES, problems
+
+# With a renewal every 10 seconds and a lease of 60, the seventh tick without a renewal is too many.
+LEASE_TICKS = 7
+
+
+def silent(net, stage, ticks=LEASE_TICKS):
+    for _ in range(ticks):
+        net.fire(stage, "lease")
+
+
+def collect(net):
+    """Keep what is diffused from now on, instead of delivering it."""
+    kept = []
+
+    def passes(source, target, message):
+        if isinstance(message, Events):
+            kept.append((source, target, message))
+            return False
+        return True
+
+    net.passes = passes
+    return kept
+
+
+def hand_over(net, kept, target, topic):
+    for source, name, message in kept:
+        if name == target and message.topic == topic:
+            net.act(target, net.machines[target].receive(source, message, 0.0))
+    net.run()
+
+
+# Renewing.
+
+
+def test_a_renewal_is_one_message_to_each_stage_for_all_its_topics():
+    net = Net("a", "p", topics_per_stage=2)
+    net.call("a", "subscribe", "a/1", ["t1", "t2", "t3"])
+    net.call("p", "publish", "t2", {})
+    sent = of(Send, net.machines["a"].fire("renew", 0.0))
+    assert [(each.target, each.message) for each in sent] == [
+        ("stage1", Renew((("t1", 0, 0), ("t2", 1, 0)))),
+        ("stage2", Renew((("t3", 0, 0),))),
+    ]
+
+
+def test_renewals_go_on_as_long_as_something_is_held():
+    net = Net("a")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    client = net.machines["a"]
+    assert SetTimer("renew", 10.0, background=True) in client.fire("renew", 0.0)
+    net.call("a", "unsubscribe", "a/2", ["t1"])
+    assert client.fire("renew", 0.0) == []
+    net.call("a", "subscribe", "a/3", ["t2"])
+    assert SetTimer("renew", 10.0, background=True) in client.fire("renew", 0.0)
+
+
+def test_a_renewal_is_answered_only_if_there_is_something_to_say():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    net.call("p", "publish", "t1", {})
+    assert net.machines["stage1"].receive("a", Renew((("t1", 1, 0),)), 0.0) == []
+
+
+def test_nobody_renews_what_a_stage_does_not_serve():
+    stage1 = Net("a").machines["stage1"]
+    before = stage1.snapshot()
+    with pytest.raises(BadMessage, match="renews t2"):
+        stage1.receive("a", Renew((("t1", 0, 0), ("t2", 0, 0))), 0.0)
+    assert stage1.snapshot() == before
+
+
+def test_only_the_stage_itself_forgets():
+    stage1 = Net("a").machines["stage1"]
+    with pytest.raises(BadMessage, match="whom a stage forgets"):
+        stage1.receive("a", Frame(FIRST, 0, 1, 0, Forget(("b",))), 0.0)
+
+
+def test_a_lease_is_longer_than_two_renewals():
+    with pytest.raises(BadScenario, match="lease"):
+        Options(renew=10.0, lease=19.0)
+
+
+# Forgetting.
+
+
+def test_who_renews_is_kept_and_who_does_not_is_forgotten():
+    net = Net("a", "b")
+    net.call("a", "subscribe", "a/1", ["t1", "t2"])
+    net.call("b", "subscribe", "b/1", ["t1", "t2"])
+    for _ in range(LEASE_TICKS - 1):
+        net.fire("a", "renew")
+        net.fire("stage1", "lease")
+    manager = net.machines["stage1"].managers["t1"]
+    assert sorted(manager.s.reported) == ["a", "b"]
+    net.fire("a", "renew")
+    net.fire("stage1", "lease")
+    assert sorted(manager.s.reported) == ["a"]
+    assert (manager.s.forgotten, manager.s.lapsed) == (1, {"b": 1})
+    assert manager.group.holders == ["a"]
+    assert "forgotten" in net.notes
+
+
+def test_forgetting_is_in_the_log_before_anything_else():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    silent(net, "stage1", LEASE_TICKS - 1)
+    effects = net.machines["stage1"].fire("lease", 0.0)
+    kinds = [type(effect) for effect in effects]
+    assert Note("forgotten", "a") in effects
+    assert kinds == sorted(kinds, key=lambda kind: kind is not Persist)
+    net.disks["stage1"] += [effect.record for effect in of(Persist, effects)]
+    before = net.machines["stage1"].managers["t1"].s
+    net.restart("stage1")
+    after = net.machines["stage1"].managers["t1"].s
+    assert (after.forgotten, after.lapsed, after.reported) == (1, {"a": 1}, {})
+    assert before.subs == after.subs
+
+
+def test_a_new_owner_waits_a_whole_lease():
+    net = Net("a")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    silent(net, "stage1", LEASE_TICKS - 1)
+    net.restart("stage1")
+    assert "lease" in net.timers["stage1"]
+    silent(net, "stage1", LEASE_TICKS - 1)
+    assert net.machines["stage1"].managers["t1"].s.reported == {"a": 0}
+
+
+def test_what_nobody_can_ask_for_is_not_kept():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    net.members.clear()
+    for _ in range(5):
+        net.call("p", "publish", "t1", {})
+    manager = net.machines["stage1"].managers["t1"]
+    silent(net, "stage1", LEASE_TICKS - 1)
+    assert manager.s.retained == 5
+    silent(net, "stage1", 1)
+    assert (manager.s.retained, manager.s.retained_bytes, manager.s.log) == (0, 0, [])
+
+
+def test_events_are_kept_for_ten_minutes_and_64_mib_at_most(monkeypatch):
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    net.members.clear()
+    net.call("p", "publish", "t1", {})
+    manager = net.machines["stage1"].managers["t1"]
+    for _ in range(59):
+        manager.tick()
+    assert manager.s.retained == 1
+    manager.tick()
+    assert manager.s.retained == 0
+    size = None
+    for _ in range(3):
+        net.call("p", "publish", "t1", {"text": "x" * 100})
+        size = size or manager.s.retained_bytes
+    assert manager.s.retained_bytes == 3 * size
+    monkeypatch.setattr("inorder.protocols.total.manager.RETAINED_BYTES_MAX", 2 * size)
+    net.call("p", "publish", "t1", {"text": "x" * 100})
+    assert manager.s.retained == 2
+
+
+def test_a_forgotten_holder_is_not_waited_for_and_may_return():
+    """Its stamps are shorter meanwhile; it learns that it was forgotten, and begins again."""
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1", "t2"])
+    net.call("p", "publish", "t1", {})
+    for stage in ("stage1", "stage2"):
+        silent(net, stage)
+    net.fire("a", "renew")
+    assert net.answers["gap/t1"] == net.answers["gap/t2"] == "gap"
+    net.call("p", "publish", "t1", {})
+    net.call("p", "publish", "t2", {})
+    assert net.delivered["a"] == ["p:1", "p:2", "p:3"]
+    assert net.machines["a"].idle
+
+
+# The order.
+
+
+def two_who_come_back(mode):
+    """Both hold t1 (upper) and t2, and nobody else does. Only t1 has forgotten them, both."""
+    net = Net("a", "b", "p", "q", mode=mode)
+    for name in ("a", "b"):
+        net.call(name, "subscribe", f"{name}/1", ["t1", "t2"])
+    silent(net, "stage1")
+    kept = collect(net)
+    net.call("p", "publish", "t2", {})
+    net.call("q", "publish", "t1", {})
+    hand_over(net, kept, "a", "t1")
+    hand_over(net, kept, "a", "t2")
+    hand_over(net, kept, "b", "t2")
+    hand_over(net, kept, "b", "t1")
+    net.passes = lambda source, target, message: True
+    return net
+
+
+@pytest.mark.parametrize("mode", ["hold", "tag"])
+def test_two_that_were_forgotten_together_agree_all_the_same(mode):
+    net = two_who_come_back(mode)
+    assert net.delivered["a"] == net.delivered["b"] == ["p:1"]
+    assert net.answers["gap/t1"] == "gap", "q:1 may have been missed, and is said to be"
+    assert all(net.machines[name].idle for name in "ab")
+    net.call("q", "publish", "t1", {})
+    assert net.delivered["a"] == net.delivered["b"] == ["p:1", "q:2"]
+
+
+def test_without_the_number_they_disagree(monkeypatch):
+    """The negative control: nothing holds the topic back."""
+    monkeypatch.setattr(Subscriber, "_doubt", lambda self, topic: [])
+    net = two_who_come_back("hold")
+    assert net.delivered["a"] == ["q:1", "p:1"]
+    assert net.delivered["b"] == ["p:1", "q:1"]
+
+
+def test_who_is_still_registered_goes_on_where_it_stood():
+    net = Net("a", "b", "p")
+    for name in ("a", "b"):
+        net.call(name, "subscribe", f"{name}/1", ["t1"])
+    for _ in range(LEASE_TICKS):
+        net.fire("a", "renew")
+        net.fire("stage1", "lease")
+    net.passes = lambda source, target, message: not isinstance(message, Renewed)
+    net.call("p", "publish", "t1", {})
+    net.call("p", "publish", "t1", {})
+    assert net.delivered["a"] == [], "held back until the answer is there"
+    assert not net.machines["a"].idle
+    net.passes = lambda source, target, message: True
+    net.fire("a", "repair")
+    assert net.delivered["a"] == ["p:1", "p:2"]
+    assert not any(call.startswith("gap") for call in net.answers)
+    net.call("p", "publish", "t1", {})
+    assert net.delivered["a"] == ["p:1", "p:2", "p:3"], "and nothing is asked again"
+
+
+def test_a_walk_for_another_topic_does_not_hide_that_one_was_forgotten():
+    """It registers the subscriber again; what was missed in between shows in the number alone."""
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    silent(net, "stage1")
+    net.members["t1"].clear()
+    net.call("p", "publish", "t1", {})
+    net.members["t1"]["a"] = None
+    net.call("a", "subscribe", "a/2", ["t2"])
+    assert net.machines["stage1"].managers["t1"].s.reported == {"a": 1}
+    net.fire("a", "renew")
+    assert net.answers["gap/t1"] == "gap"
+    net.call("p", "publish", "t1", {})
+    assert net.delivered["a"] == ["p:2"]
+
+
+def test_an_answer_of_old_changes_nothing():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    silent(net, "stage1")
+    net.fire("a", "renew")
+    client = net.machines["a"]
+    before = client.snapshot()
+    assert client.receive("stage1", Renewed((("t1", 1, False),)), 0.0) == []
+    assert client.receive("stage1", Renewed((("t1", 0, False), ("t1", 1, True))), 0.0) == []
+    assert client.snapshot() == before
+    with pytest.raises(BadMessage, match="not home"):
+        client.receive("stage2", Renewed((("t1", 2, False),)), 0.0)
+
+
+def test_who_is_forgotten_between_its_walk_and_its_end_is_not_misled():
+    """The walk has passed the manager, then the lease ran out, then an event came."""
+    net = Net("a", "p")
+    net.passes = lambda source, target, message: (
+        not isinstance(getattr(message, "body", None), WalkDone)
+    )
+    net.call("a", "subscribe", "a/1", ["t1"])
+    net.act("stage1", net.machines["stage1"]._tell(Forget(("a",)), 0.0))
+    net.call("p", "publish", "t1", {})
+    net.passes = lambda source, target, message: True
+    net.fire("stage1", "resend/a")
+    assert net.delivered["a"] == []
+    assert net.answers["gap/t1"] == "gap"
+    net.call("p", "publish", "t1", {})
+    assert net.delivered["a"] == ["p:2"]
+
+
+def test_a_topic_held_back_may_be_left():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    silent(net, "stage1")
+    net.passes = lambda source, target, message: not isinstance(message, Renew)
+    net.call("p", "publish", "t1", {})
+    assert net.machines["a"].subscriber.s.doubted == {"t1"}
+    net.call("a", "unsubscribe", "a/2", ["t1"])
+    assert net.machines["a"].subscriber.s.doubted == set()
+    assert net.machines["a"].idle
+    net.passes = lambda source, target, message: True
+    net.call("a", "subscribe", "a/3", ["t1"])
+    net.call("p", "publish", "t1", {})
+    assert net.delivered["a"] == ["p:2"]
+
+
+# Sessions of the silent.
+
+
+def test_a_session_with_nobody_is_ended_and_goes_on_if_it_must():
+    net = Net("p")
+    net.call("p", "publish", "t1", {})
+    stage1 = net.machines["stage1"]
+    silent(net, "stage1")
+    assert not [name for name, link in stage1.links.s.peers.items() if link.session]
+    assert stage1.links.s.ended["p"].received == 1
+    assert "session_ended" in net.notes
+    assert stage1.fire("lease", 0.0) == [], "with nobody to watch, the timer ends"
+    net.call("p", "publish", "t1", {})
+    assert net.answers["p:2"] == "accepted"
+
+
+def test_a_session_is_not_ended_while_an_answer_is_owed():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1", "t2"])
+    net.passes = lambda source, target, message: target != "stage1"
+    net.call("p", "publish", "t2", {})
+    silent(net, "stage2", 3 * LEASE_TICKS)
+    assert "p" in net.machines["stage2"].links.s.peers
+
+
+@pytest.mark.parametrize("lost", [Accepted, WalkDone])
+def test_who_was_cut_off_with_an_answer_asks_again(lost):
+    net = Net("p")
+    net.passes = lambda source, target, message: (
+        not isinstance(getattr(message, "body", None), lost)
+    )
+    call = "p:1" if lost is Accepted else "p/1"
+    if lost is Accepted:
+        net.call("p", "publish", "t1", {})
+    else:
+        net.call("p", "subscribe", call, ["t1", "t2"])
+    for name in ("stage1", "stage2"):
+        silent(net, name, LEASE_TICKS)
+    assert "link_cut" in net.notes
+    net.passes = lambda source, target, message: True
+    net.fire("p", "greet")
+    assert net.answers[call] in ("accepted", "done")
+    assert net.machines["stage1"].managers["t1"].s.count == (lost is Accepted), "numbered once"
+    assert net.machines["p"].idle
+
+
+def test_a_request_answered_long_ago_is_answered_again_without_its_number():
+    net = Net("p")
+    net.passes = lambda source, target, message: (
+        not isinstance(getattr(message, "body", None), Accepted)
+    )
+    net.call("p", "publish", "t1", {})
+    silent(net, "stage1", LEASE_TICKS)
+    assert net.machines["stage1"].managers["t1"].s.log == []
+    net.passes = lambda source, target, message: True
+    net.fire("p", "greet")
+    assert net.answers["p:1"] == "accepted"
+
+
+def test_a_client_says_goodbye():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1", "t2"])
+    net.call("a", "publish", "t3", {})
+    net.call("a", "close")
+    assert net.answers["close"] == "done"
+    for name in ("stage1", "stage2", "stage3"):
+        stage = net.machines[name]
+        assert "a" not in stage.links.s.peers, name
+        assert all(not manager.s.reported for manager in stage.managers.values())
+    assert net.machines["a"].links.s.peers == {}
+
+
+def test_a_client_that_says_goodbye_waits_for_its_answers():
+    net = Net("a")
+    net.passes = lambda source, target, message: (
+        not isinstance(getattr(message, "body", None), Accepted)
+    )
+    net.call("a", "publish", "t1", {})
+    net.call("a", "close")
+    assert "close" not in net.answers
+    net.passes = lambda source, target, message: True
+    net.fire("stage1", "resend/a")
+    assert (net.answers["a:1"], net.answers["close"]) == ("accepted", "done")
+
+
+# By chance: two are cut off together for longer than a lease, and return at once.
+
+
+def schedule(seed, order):
+    rng = Random(f"{seed}/silence")
+    topics = rng.randint(2, 4)
+    others = [
+        {"name": f"s{chr(99 + n)}", "count": 1, "topics": "uniform", "per": rng.randint(1, topics)}
+        for n in range(rng.randint(0, 2))
+    ]
+    table = {
+        "topics": topics, "duration": 110.0, "settle": 150.0, "messages": False,
+        "order": {"guarantee": "total", **order},
+        "network": {"model": "biased", "mean": 0.3, "join": 0.05, "fifo": False},
+        "publishers": {"count": 3, "rate": 0.3, "arrivals": "poisson"},
+        "subscribers": [{"name": "sa", "topics": ["t1", "t2"]},
+                        {"name": "sb", "topics": ["t1", "t2"]}, *others],
+        "churn": {"rate": 0.05}, "faults": {"until": 110.0},
+    }  # fmt: skip
+    scenario = from_table(table)
+    story = tell(scenario, seed)
+    memory = Memory()
+    world = build(scenario, seed, memory, story=story)
+    world.application = Workload(world, scenario, seed, story)
+    start = rng.uniform(2.0, 15.0)
+    trouble: list[faults.Fault] = [
+        faults.Partition(start, start + rng.uniform(61.0, 90.0), ("sa1", "sb1"))
+    ]
+    if rng.random() < 0.5:
+        loss, twice, late = rng.uniform(0, 0.2), rng.uniform(0, 0.2), rng.uniform(0, 0.3)
+        trouble.append(faults.Weather(0.0, 110.0, loss=loss, duplicate=twice, reorder=late))
+    for name in world.nodes:
+        if rng.random() < 0.25:
+            jump, drift = rng.uniform(-3600.0, 3600.0), rng.uniform(0.9, 1.1)
+            trouble.append(faults.Clock(rng.uniform(0.0, 80.0), name, jump=jump, drift=drift))
+        if rng.random() < 0.08:
+            back_s = rng.uniform(0.0, 40.0)
+            trouble.append(faults.Crash(rng.uniform(0.0, 80.0), name, restart_after=back_s))
+    faults.schedule(world, trouble, 110.0)
+    world.agenda.run(260.0)
+    world.finish()
+    return world, problems(memory, world, scenario)
+
+
+@pytest.mark.parametrize("mode", list(MODES))
+def test_silences_of_minutes_break_nothing(mode):
+    seen: dict[str, int] = {}
+    for seed in range(40):
+        world, wrong = schedule(seed, MODES[mode])
+        assert wrong == [], seed
+        for mark, count in world.marks.items():
+            seen[mark] = seen.get(mark, 0) + count
+    for mark in ("forgotten", "doubt", "lapsed", "session_ended", "resend"):
+        assert seen.get(mark, 0) > 0, mark
+
+
+@pytest.mark.parametrize("mode", ["hold", "tag"])
+def test_silences_find_out_who_ignores_the_number(mode, monkeypatch):
+    monkeypatch.setattr(Subscriber, "_doubt", lambda self, topic: [])
+    assert any(schedule(seed, MODES[mode])[1] for seed in range(60, 70))
+
+
+def test_silences_find_out_who_forgets_that_one_was_forgotten(monkeypatch):
+    monkeypatch.setattr(
+        Manager, "keeps", lambda self, subscriber, known: subscriber in self.s.reported
+    )
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    silent(net, "stage1")
+    net.call("a", "subscribe", "a/2", ["t2"])
+    net.fire("a", "renew")
+    assert "gap/t1" not in net.answers
