@@ -54,6 +54,13 @@ class Numbers(Struct, array_like=True):
         """The highest number that has come."""
         return self.ends[-1] if self.ends else self.floor
 
+    @property
+    def behind(self) -> int:
+        """How many numbers lie behind the first hole, come or not."""
+        for first, _ in self.beyond():
+            return self.top - first + 1
+        return 0
+
     def __contains__(self, number: int) -> bool:
         place = bisect_right(self.starts, number) - 1
         return number <= self.floor or (place >= 0 and number <= self.ends[place])

@@ -203,11 +203,11 @@ def at_rest(world: World) -> list[str]:
     for name, node in world.nodes.items():
         if isinstance(node.machine, Client):
             s = node.machine.subscriber.s
-            if {*s.gaps} != s.engine.active:
+            if {*s.numbers} != s.engine.active:
                 found.append(f"holdings: {name}")
-            for topic, gaps in s.gaps.items():
-                if gaps.have != counts[topic] or gaps.have < s.engine.start[topic]:
-                    found.append(f"missing: {name} has {topic} up to {gaps.have}")
+            for topic, numbers in s.numbers.items():
+                if numbers.have != counts[topic] or numbers.have < s.engine.start[topic]:
+                    found.append(f"missing: {name} has {topic} up to {numbers.have}")
     return found
 
 

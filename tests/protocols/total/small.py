@@ -182,9 +182,9 @@ def _left_over(made: Pool) -> str | None:
         if not machine.idle:  # type: ignore[attr-defined]
             return f"{name} keeps something back"
         if isinstance(machine, Client):
-            for topic, gaps in machine.subscriber.gaps.topics.items():
-                if gaps.have != counts[topic]:
-                    return f"{name} misses {topic} {gaps.have + 1}"
+            for topic, numbers in machine.subscriber.s.numbers.items():
+                if numbers.have != counts[topic]:
+                    return f"{name} misses {topic} {numbers.have + 1}"
     return f"{sorted(made._waiting)} wait" if made._waiting else None
 
 

@@ -1,4 +1,4 @@
-"""The small parts: groups, paths, gaps, options, stamps, metrics."""
+"""The small parts: groups, paths, options, stamps, metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from inorder.core.errors import BadScenario, Misuse, TooLarge
 from inorder.protocols.total import Directory, Options, promises, services
-from inorder.protocols.total.gaps import Gaps
 from inorder.protocols.total.groups import Group
 from inorder.protocols.total.metric import f
 from inorder.protocols.total.path import Path, forest
@@ -107,40 +106,6 @@ def test_an_empty_forest_covers_single_topics_only():
     path = Path("forest", ["a", "b"], Directory(["a", "b"]))
     assert path.covers(["a"])
     assert not path.covers(["a", "b"])
-
-
-# Gaps.
-
-
-def test_gaps_agree_with_a_plain_set():
-    rng = Random(5)
-    for _ in range(100):
-        gaps = Gaps({})
-        gaps.begin("t", 3)
-        have: set[int] = set()
-        known = 3
-        for _ in range(40):
-            number = rng.randint(4, 20)
-            if rng.random() < 0.7:
-                assert gaps.add("t", number) == (number not in have)
-                have.add(number)
-            else:
-                gaps.hear("t", number)
-            known = max(known, number)
-            missing = [n for n in range(4, known + 1) if n not in have]
-            hole = gaps.missing("t", 100)
-            assert (hole[0] if hole else None) == (missing[0] if missing else None)
-            if hole:
-                assert not have & set(range(hole[0], hole[1] + 1))
-
-
-def test_what_is_gone_is_not_asked_for_again():
-    gaps = Gaps({})
-    gaps.begin("t", 0)
-    gaps.add("t", 5)
-    gaps.skip("t", 4)
-    assert gaps.missing("t", 10) is None
-    assert gaps.topics["t"].have == 5
 
 
 # Stamps.

@@ -28,7 +28,7 @@ delivered first, then the event, each judged as it leaves. Clocks only move forw
 was passed over is tagged when it comes.
 
 Back-pressure: when `room` events wait in hold mode, one that is not ready is not taken in; it
-stays missing and is asked for again (gaps.py, subscriber.py). The event that everybody waits for is
+stays missing and is asked for again (subscriber.py). The event that everybody waits for is
 ready when it arrives, so it is always taken, and the room empties.
 """
 

@@ -24,6 +24,7 @@ The same ticks end sessions with clients that neither hold nor say anything (../
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -95,8 +96,8 @@ class Leases:
         holders = sorted({name for each in stage.managers.values() for name in each.s.reported})
         silent = {name: self.s.silent.get(name, 0) + 1 for name in holders}
         lapsed = tuple(name for name in holders if silent[name] > self._patience)
-        self.s.silent = {name: ticks for name, ticks in silent.items() if name not in lapsed}
-        ended = self._end_sessions({*holders} - {*lapsed})
+        self.s.silent = {name: silent[name] for name in holders if name not in lapsed}
+        ended = self._end_sessions(self.s.silent)
         forgotten = stage._tell(Forget(lapsed), now) if lapsed else []
         for manager in stage.managers.values():
             manager.tick()
@@ -111,7 +112,7 @@ class Leases:
                 manager.forget(name)
         return [Note("forgotten", name) for name in forget.subscribers]
 
-    def _end_sessions(self, holders: set[str]) -> list[Effect]:
+    def _end_sessions(self, holders: Container[str]) -> list[Effect]:
         stage = self._stage
         silent = stage.links.silent(self._patience)
         busy = self._under_way() if silent else set()
@@ -124,10 +125,10 @@ class Leases:
     def _under_way(self) -> set[str]:
         """Clients that an answer is still to be made for."""
         s = self._stage.s
-        names = {waiting.publisher for queue in s.requests.values() for waiting in queue}
-        names |= {walk.subscriber for walk in s.walks}
-        names |= {entered[0] for entered in s.entered}
+        names = [waiting.publisher for queue in s.requests.values() for waiting in queue]
+        names += [walk.subscriber for walk in s.walks]
+        names += [subscriber for subscriber, _, _ in s.entered]
         for manager in self._stage.managers.values():
             if manager.s.outstanding:
-                names |= {b.events[0].publisher for b in manager.s.log if b.stamp is None}
-        return names
+                names += [each.events[0].publisher for each in manager.s.log if each.stamp is None]
+        return {*names}

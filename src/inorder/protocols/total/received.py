@@ -3,7 +3,7 @@
 Rule 1: a filter may leave as many holes as there are events, so the oldest are forgotten beyond a
         bound. What comes for a number up to there may be new or not: nobody can tell any more.
 
-Theory. gaps.py remembers what was received behind a hole, because its owner asks for what is
+Theory. core/numbers.py remembers what came behind a hole, because its owner asks for what is
 missing and soon gets it. Nobody answers a reader. One hole may stay for ever, so it must not cost
 more as numbers go by; hence what is missing is kept here, as runs.
 """

@@ -30,10 +30,10 @@ from inorder.core.limits import (
     STAMP_ENTRIES_MAX,
     TOPICS_PER_SUBSCRIBER_MAX,
 )
+from inorder.core.numbers import Numbers
 from inorder.protocols.session.links import Links
 from inorder.protocols.total.directory import Directory
 from inorder.protocols.total.engine import Engine, EngineState
-from inorder.protocols.total.gaps import Gaps, TopicGaps
 from inorder.protocols.total.messages import (
     Events,
     Gone,
@@ -73,7 +73,8 @@ class SubscriberState(Struct):
     # Topics whose managers may have us registered.
     registered: set[str] = set()
     engine: EngineState = field(default_factory=EngineState)
-    gaps: dict[str, TopicGaps] = {}
+    # Which numbers of each topic have come, in order or not.
+    numbers: dict[str, Numbers] = {}
     tries: int = 0
     timing: bool = False
     # How many holders each topic has forgotten, as far as its manager has told us, and as far as
@@ -98,7 +99,6 @@ class Subscriber:
     ) -> None:
         self.s = state
         self.engine = Engine(state.engine, options)
-        self.gaps = Gaps(state.gaps)
         self._name = name
         self._directory = directory
         self._options = options
@@ -109,7 +109,7 @@ class Subscriber:
     def idle(self) -> bool:
         """No call under way, nothing held, nothing missing."""
         s = self.s
-        missing = any(gaps.known > gaps.have for gaps in s.gaps.values())
+        missing = any(each.known > each.have for each in s.numbers.values())
         return not (s.current or s.changes or self.engine.held.size or missing or s.doubted)
 
     # Calls of the application.
@@ -146,7 +146,7 @@ class Subscriber:
                 change.topics = [t for t in change.topics if t not in dropped]
         self.engine.drop(dropped, now)
         for topic in dropped:
-            self.gaps.end(topic)
+            s.numbers.pop(topic, None)
             s.known.pop(topic, None)
             s.claimed.pop(topic, None)
         s.doubted.difference_update(dropped)
@@ -232,9 +232,9 @@ class Subscriber:
         forgotten = dict(done.forgotten)
         for topic in started:
             s.known[topic] = forgotten.get(topic, 0)
-            self.gaps.begin(topic, s.engine.start[topic])
+            s.numbers[topic] = Numbers.after(s.engine.start[topic])
             for _, number in self.engine.held.keys(topic):
-                self.gaps.add(topic, number)
+                s.numbers[topic].add(number)
         effects = self._take_out()
         answer = self._finish_change(now)
         doubts = [each for topic in started for each in self._doubt(topic)]
@@ -272,12 +272,12 @@ class Subscriber:
         taken = (active and self._take_whole(batch, now)) or self._take_singly(batch, active, now)
         touched = [topic]
         for other, number in batch.stamp:
-            if self.gaps.hear(other, number):
+            if other in s.numbers and s.numbers[other].hear(number):
                 touched.append(other)
-        if active and len(s.gaps[topic].beyond) > HELD_EVENTS_MAX:
+        if active and s.numbers[topic].behind > HELD_EVENTS_MAX:
             # Tag only (hold stops reading before): a hole this old is not worth remembering.
-            first, last = s.gaps[topic].have + 1, min(s.gaps[topic].beyond) - 1
-            self.gaps.skip(topic, last)
+            first, last = next(s.numbers[topic].holes(0, s.numbers[topic].top))
+            s.numbers[topic].skip(last)
             self.engine.out += [Note("hole_given_up", topic), _gap(topic, first, last)]
             self.engine.give_up(topic, last, now)
         hurry = self._hurry() if taken else []
@@ -288,7 +288,7 @@ class Subscriber:
         topic, first, epoch, stamp = batch.topic, batch.first, batch.epoch, batch.stamp
         if not self.engine.passes(topic, first, epoch, stamp):
             return False
-        if not self.gaps.extend(topic, first, len(batch.events)):
+        if not self.s.numbers[topic].extend(first, len(batch.events)):
             return False
         self.engine.deliver_batch(topic, first, epoch, stamp, batch.events, now)
         return True
@@ -297,21 +297,22 @@ class Subscriber:
         """One by one: some we have, some must wait, some may be late. True if any was new."""
         topic = batch.topic
         taken = False
-        start = self.s.engine.start
+        start, numbers = self.s.engine.start, self.s.numbers
         counted = active or topic in self.s.doubted
         for number, event in enumerate(batch.events, batch.first):
             key = (topic, number)
             if counted:
-                if number <= start[topic] or self.gaps.has(topic, number):
+                if number <= start[topic] or number in numbers[topic]:
                     continue
             elif key in self.engine.held:
                 continue
             if not self.engine.arrive(key, batch.epoch, batch.stamp, event, now):
-                self.gaps.hear(topic, batch.first + len(batch.events) - 1)
+                if counted:
+                    numbers[topic].hear(batch.first + len(batch.events) - 1)
                 break  # no room: it and what follows will be asked for again
             taken = True
             if counted:
-                self.gaps.add(topic, number)
+                numbers[topic].add(number)
         return taken
 
     def on_heartbeat(self, source: str, beat: Heartbeat, now: float) -> list[Effect]:
@@ -319,7 +320,7 @@ class Subscriber:
         self._check_home(source, beat.topic)
         if beat.topic not in self.s.engine.active:
             return []  # left, or what we have is known when the walk is done
-        self.gaps.hear(beat.topic, beat.number)
+        self.s.numbers[beat.topic].hear(beat.number)
         return self._mind([beat.topic])
 
     def on_gone(self, source: str, gone: Gone, now: float) -> list[Effect]:
@@ -327,10 +328,10 @@ class Subscriber:
         self._check_home(source, gone.topic)
         s = self.s
         topic = gone.topic
-        if topic not in s.engine.active or gone.last <= s.gaps[topic].have:
+        if topic not in s.engine.active or gone.last <= s.numbers[topic].have:
             return []
-        first = s.gaps[topic].have + 1
-        self.gaps.skip(topic, gone.last)
+        first = s.numbers[topic].have + 1
+        s.numbers[topic].skip(gone.last)
         note = Note("gone", f"{topic} {first} to {gone.last} at the latest")
         if self._options.mode != "hold":
             self.engine.give_up(topic, gone.last, now)
@@ -391,7 +392,7 @@ class Subscriber:
 
     def _arm(self) -> list[Effect]:
         s = self.s
-        if s.renewing or not self._options.leased or not s.gaps:
+        if s.renewing or not self._options.leased or not s.numbers:
             return []
         s.renewing = True
         return [SetTimer("renew", self._options.renew, background=True)]
@@ -407,7 +408,7 @@ class Subscriber:
         s = self.s
         homes: dict[str, list[tuple[str, int, int]]] = {}
         for topic in topics:
-            standing = (topic, s.gaps[topic].have, s.known[topic])
+            standing = (topic, s.numbers[topic].have, s.known[topic])
             homes.setdefault(self._directory.home(topic), []).append(standing)
         return [Send(home, Renew(tuple(homes[home]))) for home in sorted(homes)]
 
@@ -419,8 +420,8 @@ class Subscriber:
         if s.timing or self._options.network == "log":
             return []
         for topic in topics:
-            gaps = s.gaps.get(topic)
-            if topic in s.doubted or (gaps is not None and gaps.known > gaps.have):
+            numbers = s.numbers.get(topic)
+            if topic in s.doubted or (numbers is not None and numbers.known > numbers.have):
                 s.timing = True
                 s.tries = 0
                 return [SetTimer("repair", self._options.repair)]
@@ -437,8 +438,8 @@ class Subscriber:
         s = self.s
         s.timing = False
         effects: list[Effect] = []
-        for topic in sorted(s.gaps):
-            if topic in s.engine.active and (hole := self.gaps.missing(topic, REPAIR_EVENTS_MAX)):
+        for topic in sorted(s.engine.active):
+            if hole := s.numbers[topic].missing(REPAIR_EVENTS_MAX):
                 effects.append(Send(self._directory.home(topic), Repair(topic, *hole)))
         effects += self._renewals(sorted(s.doubted))
         if effects:

@@ -1,0 +1,108 @@
+"""Which numbers have come: runs that say what a plain set would say."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import inorder.core.numbers
+from inorder.core.numbers import Numbers
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(1, 30)),
+        st.tuples(st.just("hear"), st.integers(1, 30)),
+        st.tuples(st.just("skip"), st.integers(1, 30)),
+        st.tuples(st.just("cover"), st.integers(1, 30), st.integers(1, 30)),
+        st.tuples(st.just("extend"), st.integers(1, 30), st.integers(1, 4)),
+    ),
+    max_size=40,
+)
+
+
+@given(st.integers(0, 8), STEPS)
+def test_runs_agree_with_a_plain_set(floor, steps):
+    numbers = Numbers.after(floor)
+    have, known = {*range(floor + 1)}, floor
+    for name, first, *rest in steps:
+        if name == "add":
+            assert (numbers.add(first) == "new") == (first not in have)
+            have.add(first)
+            known = max(known, first)
+        elif name == "hear":
+            known = max(known, first)
+            assert numbers.hear(first) == ({*range(known + 1)} - have != set())
+        elif name == "skip":
+            numbers.skip(first)
+            have |= {*range(first + 1)}
+            known = max(known, first)
+        elif name == "cover":
+            last = max(first, rest[0])
+            numbers.cover(first, last)
+            have |= {*range(first, last + 1)}
+            known = max(known, last)
+        else:
+            extended = numbers.extend(first, rest[0])
+            assert extended == (first == max(have) + 1)
+            have |= {*range(first, first + rest[0])} if extended else set()
+            known = max(known, max(have))
+        _same(numbers, have, known)
+
+
+def _same(numbers, have, known):
+    assert (numbers.known, numbers.top) == (known, max(have))
+    assert [number in numbers for number in range(40)] == [number in have for number in range(40)]
+    missing = [number for number in range(known + 1) if number not in have]
+    listed = [n for first, last in numbers.holes(0, known) for n in range(first, last + 1)]
+    assert listed == missing
+    assert numbers.have == (missing[0] - 1 if missing else known)
+    assert numbers.missing(1) == ((missing[0], missing[0]) if missing else None)
+    behind = [number for number in have if missing and number > missing[0]]
+    assert numbers.behind == (max(behind) - min(behind) + 1 if behind else 0)
+    assert {n for first, last in numbers.beyond() for n in range(first, last + 1)} == {*behind}
+    ends = [0, *numbers.ends]
+    assert all(first > end + 1 for first, end in zip(numbers.starts[1:], ends[1:], strict=False))
+    assert all(first > numbers.floor for first in numbers.starts)
+
+
+def test_a_hole_is_asked_for_in_parts():
+    numbers = Numbers.after(0)
+    numbers.add(9)
+    assert numbers.missing(3) == (1, 3)
+    assert numbers.missing(100) == (1, 8)
+
+
+def test_holes_of_a_part_end_with_it():
+    numbers = Numbers.after(0)
+    for number in (3, 6, 7):
+        numbers.add(number)
+    assert list(numbers.holes(2, 8)) == [(2, 2), (4, 5), (8, 8)]
+    assert list(numbers.holes(4, 4)) == [(4, 4)]
+    assert list(numbers.holes(6, 7)) == []
+
+
+def test_the_oldest_runs_are_forgotten_and_may_have_come_or_not(monkeypatch):
+    monkeypatch.setattr(inorder.core.numbers, "NUMBER_RUNS_MAX", 10)
+    numbers = Numbers.after(0)
+    for number in range(2, 22, 2):
+        numbers.add(number)
+    assert (numbers.floor, len(numbers.starts)) == (0, 10)
+    numbers.add(22)
+    assert numbers.floor == 4
+    assert [numbers.add(number) for number in (3, 4, 5, 6)] == [
+        "unknown",
+        "unknown",
+        "new",
+        "again",
+    ]
+    assert numbers.known == 22
+
+
+@pytest.mark.parametrize("first", [6, 5, 3])
+def test_a_run_that_touches_others_becomes_one_with_them(first):
+    numbers = Numbers.after(0)
+    numbers.cover(4, 5)
+    numbers.cover(8, 9)
+    numbers.cover(first, 7)
+    assert (numbers.starts, numbers.ends) == ([min(first, 4)], [9])
