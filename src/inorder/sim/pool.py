@@ -1,8 +1,9 @@
 """A world without time: somebody else chooses what happens next.
 
 The timed world draws delays; here every message in flight is a choice. Scripts choose by hand, the
-exhaustive explorer tries every choice. Point-to-point messages of one link keep their order (the
-links are sessions); diffused ones may overtake each other.
+exhaustive explorer tries every choice. Diffused messages may overtake each other. Those from one
+machine to another keep their order, unless the pool is not `ordered`: then sessions are put to the
+test as well.
 
 A pool can be forked cheaply: machines are shared until one of them takes a step, then copied
 through `snapshot` and `restore`.
@@ -59,8 +60,9 @@ class Step(Struct, frozen=True, order=True):
 class Pool:
     """Machines, what is in flight between them, and what they have done."""
 
-    def __init__(self, machines: dict[str, Machine]) -> None:
+    def __init__(self, machines: dict[str, Machine], ordered: bool = True) -> None:
         self.machines = dict(machines)
+        self.ordered = ordered
         self.programs: dict[str, tuple[Op, ...]] = {}
         self.links: dict[Link, tuple[Any, ...]] = {}
         self.diffused: dict[Link, tuple[Any, ...]] = {}
@@ -93,7 +95,11 @@ class Pool:
         for name, machine in self.machines.items():
             if name not in snapshots:
                 snapshots[name] = machine.snapshot()
-        flying = {"->".join(link): bag for link, bag in self.links.items() if bag}
+        flying = {
+            "->".join(link): bag if self.ordered else sorted(map(wire.encode, bag))
+            for link, bag in self.links.items()
+            if bag
+        }
         bags = {
             "->".join(link): sorted(wire.encode(message) for message in bag)
             for link, bag in self.diffused.items()
@@ -116,14 +122,10 @@ class Pool:
         found += [Step("join", node, source=topic) for node, topic in self.joining]
         for (source, node), queue in self.links.items():
             if queue:
-                found.append(Step("receive", node, source))
+                places = [0] if self.ordered else _distinct(queue)
+                found += [Step("receive", node, source, place) for place in places]
         for (source, node), bag in self.diffused.items():
-            seen: set[bytes] = set()
-            for index, message in enumerate(bag):
-                frame = wire.encode(message)
-                if frame not in seen:  # equal messages are one choice
-                    seen.add(frame)
-                    found.append(Step("receive", node, source, index, True))
+            found += [Step("receive", node, source, place, True) for place in _distinct(bag)]
         for node, timers in self.timers.items():
             found += [Step("fire", node, source=name) for name in timers if timer_may_fire(name)]
         return sorted(found)
@@ -292,6 +294,16 @@ class Pool:
         queue = table[link]
         table[link] = queue[:index] + queue[index + 1 :]
         return queue[index]
+
+
+def _distinct(bag: tuple[Any, ...]) -> list[int]:
+    """The places of messages that differ: equal ones are one choice."""
+    if len(bag) == 1:
+        return [0]
+    places: dict[bytes, int] = {}
+    for place, message in enumerate(bag):
+        places.setdefault(wire.encode(message), place)
+    return [*places.values()]
 
 
 def program(*ops: Iterable[str] | Op) -> tuple[Op, ...]:

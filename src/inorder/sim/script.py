@@ -7,7 +7,8 @@ the review.
 | command                              | does                                                    |
 |--------------------------------------|---------------------------------------------------------|
 | clients a b [guarantee=none ...]     | makes the machines; `topics=x,y` names the topics       |
-|                                      | (default t1), other words are the order's options       |
+|                                      | (default t1), `links=any` lets messages of one link     |
+|                                      | overtake each other, other words are the order's options|
 | publish a x [key=value ...]          | a publishes on x                                        |
 | subscribe a x y / unsubscribe a x    | a changes its subscription                              |
 | flying                               | lists what is in flight                                 |
@@ -156,11 +157,15 @@ class Stage:
         if topics is not None:
             self._topics = tuple(str(topics).split(","))
         self._guarantee = guarantee(str(options.pop("guarantee", "none")))
+        # What carries the messages is the pool's business, not the machines'.
+        ordered = options.get("links") != "any"
+        if not ordered:
+            del options["links"]
         self._options = options
         machines = self._services()
         for name in names:
             machines[name] = self._client(name)
-        self.pool = Pool(machines)
+        self.pool = Pool(machines, ordered)
         self._held.clear()
         self._down.clear()
         self._cut.clear()

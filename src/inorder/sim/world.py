@@ -223,9 +223,10 @@ class World:
     @property
     def at_rest(self) -> bool:
         """Whether nothing will happen any more, and nobody waits for anything."""
-        return self.agenda.resting and all(
-            getattr(node.machine, "idle", True) for node in self.nodes.values()
-        )
+        machines = [node.machine for node in self.nodes.values()]
+        waits = any(not getattr(each, "idle", True) or getattr(each, "owes", False)
+                    for each in machines)  # fmt: skip
+        return self.agenda.resting and not waits
 
     def finish(self) -> None:
         """The run is over: publications without an answer have an unknown fate, and sets without

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inorder.core.effect import CancelTimer, Note, Send, SetTimer
-from inorder.protocols.session.links import Links, durable
+from inorder.core.pack import pack, unpacker
+from inorder.protocols.session.links import Links, Sessions, durable
 from inorder.protocols.session.messages import Ack, Bye, Frame, Unknown
 from tests.protocols.session.wire import End, Wire, messages, numbers
 
@@ -56,6 +57,15 @@ def test_acknowledgements_ride_on_answers_where_they_can():
     end.links.take("a", Frame(0, 0, 1, 0, "1"))
     [answer] = messages(end.post("answer"))
     assert (answer.number, answer.ack) == (1, 1)
+
+
+def test_a_window_is_part_of_the_state():
+    end = End("b", "a")
+    end.receive(frames(3)[3])
+    again: Links[str] = Links(0.5)
+    again.load(unpacker(Sessions[str])(pack(end.links.s)))
+    assert again.s == end.links.s
+    assert again._kept_bytes == end.links._kept_bytes > 0
 
 
 def test_a_full_window_drops_what_it_does_not_name(monkeypatch):

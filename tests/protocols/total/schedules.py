@@ -181,7 +181,7 @@ def leftovers(world: World) -> list[str]:
     """L3: at rest nobody waits for anything."""
     found = []
     for name, node in world.nodes.items():
-        if not node.machine.idle:  # type: ignore[attr-defined]
+        if not node.machine.idle or getattr(node.machine, "owes", False):  # type: ignore
             found.append(f"leftover: {name}")
         if not node.alive or node.paused:
             found.append(f"leftover: {name} is down")

@@ -59,16 +59,20 @@ def pool(
     setup: Mapping[str, str],
     programs: Mapping[str, Sequence[str]],
     reorder: Sequence[str] = (),
+    *,
+    ordered: bool = True,
 ) -> Pool:
-    """Topics are named 1, 2, ... by rank; `setup={"A": "12"}`, `programs={"p": ["publish 1"]}`."""
+    """Topics are named 1, 2, ... by rank; `setup={"A": "12"}`, `programs={"p": ["publish 1"]}`.
+    Where links do not keep their order, sessions do."""
     names = [str(number) for number in range(1, topics + 1)]
     # Nobody asks for a change but the pool: states that differ only in what is counted are one.
     quiet = {"metric": "f", "beta": 10.0} if "swaps" in order else {}
-    options = Options(links="trusted", **order, **quiet)
+    links = "trusted" if ordered else "sessions"
+    options = Options(links=links, **order, **quiet)  # type: ignore[arg-type]
     machines: dict[str, Any] = dict(make_all(services(names, options)))
     for name in sorted({*setup, *programs}):
         machines[name] = Client(name, names, options)
-    made = Small(machines)
+    made = Small(machines, ordered)
     for name, held in setup.items():
         made.perform(name, Op("subscribe", tuple(held)))
         _settle(made)

@@ -29,7 +29,8 @@ class Incoming(Struct, Generic[Body], array_like=True):
 
     # The floor was taken, the runs above it wait in the window.
     come: Numbers = field(default_factory=Numbers)
-    window: dict[int, Early[Body]] = {}
+    # By number, as text: the keys of a state are.
+    window: dict[str, Early[Body]] = {}
     bytes: int = 0
     # The number that came last: acknowledgements name its run first.
     latest: int = 0
@@ -49,7 +50,7 @@ class Incoming(Struct, Generic[Body], array_like=True):
         return near and self.bytes + size <= LINK_WINDOW_BYTES
 
     def keep(self, frame: Frame[Body], size: int) -> None:
-        self.window[frame.number] = Early(frame, size)
+        self.window[str(frame.number)] = Early(frame, size)
         self.bytes += size
         self.come.add(frame.number)
         self.latest = frame.number
@@ -57,8 +58,8 @@ class Incoming(Struct, Generic[Body], array_like=True):
     def followers(self, number: int) -> list[Frame[Body]]:
         """What has waited only for this number."""
         frames = []
-        while (number := number + 1) in self.window:
-            frames.append(self.window[number].frame)
+        while early := self.window.get(str(number := number + 1)):
+            frames.append(early.frame)
         return frames
 
     def take(self, number: int) -> int:
@@ -66,7 +67,7 @@ class Incoming(Struct, Generic[Body], array_like=True):
         assert number == self.received + 1, "only the next number is taken"
         self.come.skip(number)
         self.latest = number
-        early = self.window.pop(number, None)
+        early = self.window.pop(str(number), None)
         if early is None:
             return 0
         self.bytes -= early.size

@@ -143,8 +143,12 @@ class Stage(Service):
         waiting = s.walks or s.entered or any(s.requests.values())
         under_way = any(each.outstanding for each in s.managers.values())
         changing = s.change.early or s.change.frozen
-        owed = self.options.leased and any(each.unreported for each in self.managers.values())
-        return self.links.idle and not (waiting or under_way or changing or owed)
+        return self.links.idle and not (waiting or under_way or changing)
+
+    @property
+    def owes(self) -> bool:
+        """Whether somebody may still miss an event, until a renewal says that nobody does."""
+        return self.options.leased and any(each.unreported for each in self.managers.values())
 
     def _check(self, source: str, session: int, body: Body) -> None:
         check_body(self, source, session, body)
