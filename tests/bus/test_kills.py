@@ -162,10 +162,10 @@ class Troupe:
         for name in SUBSCRIBERS:
             # Held from before the first event on: a replay from the beginning misses nothing.
             subscriptions.append(SubscriptionRow(name, "subscribe", [*TOPICS], None, "{}", 0.0, 0))
-            for position, line in enumerate(self.delivered(name), 1):
+            for nth, line in enumerate(self.delivered(name), 1):
                 row = events[str(line["event"])]
                 deliveries.append(DeliveryRow(
-                    name, position, row.event, str(line["topic"]), row.publisher, row.seq,
+                    name, nth, row.event, str(line["topic"]), row.publisher, row.seq,
                     row.published_at, 1e12, 1e12, bool(line["in_order"]),
                 ))  # fmt: skip
         return History(deliveries, events.values(), subscriptions, complete=True)

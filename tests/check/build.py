@@ -66,7 +66,7 @@ def change(
 
 
 def build(*rows: Any, **flags: Any) -> History:
-    """A history; deliveries take topic and time from the event, and count their positions."""
+    """A history; deliveries take topic and time from the event, and count their places."""
     events = [row for row in rows if isinstance(row, EventRow)]
     changes = [row for row in rows if isinstance(row, SubscriptionRow)]
     published = {row.event: row for row in events}

@@ -66,7 +66,7 @@ def untag_a_late_one(rng: random.Random, history: History) -> Planted | None:
         earlier = history.by_subscriber[late.subscriber]
         if not late.in_order and any(
             row.in_order
-            and row.position < late.position
+            and row.nth < late.nth
             and row.published_at > late.published_at
             and _others(history, late.subscriber, late.event, row.event)
             for row in earlier
@@ -114,15 +114,15 @@ def drop_an_owed_one(rng: random.Random, history: History) -> Planted | None:
 
 def double_one(rng: random.Random, history: History) -> Planted | None:
     row = rng.choice(history.deliveries)
-    before = rng.choice(history.by_subscriber[row.subscriber][row.position - 1 :])
+    before = rng.choice(history.by_subscriber[row.subscriber][row.nth - 1 :])
     copy = _moved(replace(row, in_order=rng.random() < 0.5), before)
-    copy.position += 1
+    copy.nth += 1
     return Planted(_inserted(history, copy), "unique", [row.event])
 
 
 def deliver_a_ghost(rng: random.Random, history: History) -> Planted | None:
     row = rng.choice(history.deliveries)
-    ghost = replace(row, position=row.position + 1, event="ghost:1", publisher="ghost", seq=1)
+    ghost = replace(row, nth=row.nth + 1, event="ghost:1", publisher="ghost", seq=1)
     return Planted(_inserted(history, ghost), "reliable.integrity", ["ghost:1"])
 
 
@@ -250,7 +250,7 @@ def _swapped(history: History, first: DeliveryRow, then: DeliveryRow) -> History
 
 
 def _moved(row: DeliveryRow, to: DeliveryRow) -> DeliveryRow:
-    return replace(row, position=to.position, delivered_at=to.delivered_at)
+    return replace(row, nth=to.nth, delivered_at=to.delivered_at)
 
 
 def _delivery(history: History, name: str, event: EventRow, at: float) -> DeliveryRow:
@@ -278,8 +278,8 @@ def _inserted(history: History, new: DeliveryRow) -> History:
         return row
 
     deliveries = [
-        replace(row, position=row.position + 1)
-        if row.subscriber == new.subscriber and row.position >= new.position
+        replace(row, nth=row.nth + 1)
+        if row.subscriber == new.subscriber and row.nth >= new.nth
         else row
         for row in history.deliveries
     ]

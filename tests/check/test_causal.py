@@ -21,7 +21,7 @@ def test_a_reply_never_overtakes_what_it_replies_to() -> None:
         "cause": "a:1",
         "effect": "b:1",
         "subscriber": "c",
-        "positions": {"effect": 1, "cause": 2},
+        "nths": {"effect": 1, "cause": 2},
     }
 
 

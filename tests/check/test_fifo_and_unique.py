@@ -25,7 +25,7 @@ def test_an_earlier_event_after_a_later_one_is_counted() -> None:
         "publisher": "p",
         "events": ["p:4", "p:2"],
         "numbers": [4, 2],
-        "positions": [2, 3],
+        "nths": [2, 3],
     }
 
 
@@ -53,4 +53,4 @@ def test_an_event_delivered_once_to_each_is_unique() -> None:
 def test_each_repeat_counts_tagged_or_not() -> None:
     verdict = unique(deliver("a", "p:1 p:2 p:1 ?p:1"), deliver("b", "p:9 ?p:9"))
     assert verdict.violations == 3
-    assert verdict.witness == {"event": "p:9", "subscriber": "b", "positions": [1, 2]}
+    assert verdict.witness == {"event": "p:9", "subscriber": "b", "nths": [1, 2]}

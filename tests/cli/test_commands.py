@@ -135,7 +135,7 @@ def test_publish_and_subscribe_over_a_file(inorder, tmp_path, monkeypatch):
     assert outcomes == ["accepted", "accepted"]
     listen = ["subscribe", url, "orders", "payments", "--replay", "all", "--idle", "0.3"]
     _, out, _ = inorder(*listen, "--json")
-    assert [json.loads(line)["position"] for line in out.splitlines()] == [1, 2, 3, 4]
+    assert [json.loads(line)["nth"] for line in out.splitlines()] == [1, 2, 3, 4]
     _, out, _ = inorder(*listen, "--where", "amount > :floor", "--set", "floor=100")
     assert [line.split()[1] for line in out.splitlines()] == ["orders", "payments"]
     _, out, _ = inorder(*listen, "--limit", "1")

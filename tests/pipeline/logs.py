@@ -110,7 +110,7 @@ def _deliver(
     tidy: bool,
 ) -> None:
     at, node, event = item
-    made[node] += 1 if tidy or random_.random() < 0.8 else 2  # positions may have holes
+    made[node] += 1 if tidy or random_.random() < 0.8 else 2  # places may have holes
     deliveries.append(
         DeliveryRow(
             node, made[node], event.event, event.topic, event.publisher, event.seq,

@@ -116,11 +116,11 @@ def test_positions_beyond_31_bits_are_read(spark: SparkSession, tmp_path: Path) 
     log = tmp_path / "log.csv"
     far = 2**40
     lines = [("a", far, "x"), ("a", far + 1, "y"), ("b", -5, "y"), ("b", 7, "x")]
-    log.write_text("subscriber,position,event\n" + "".join(f"{s},{p},{e}\n" for s, p, e in lines))
+    log.write_text("subscriber,nth,event\n" + "".join(f"{s},{p},{e}\n" for s, p, e in lines))
     total = audit(spark, str(log), promises=["total"]).promises["total"]
     assert total.violations == 1
     assert total.witness is not None
-    assert total.witness["positions"] == {"a": [far, far + 1], "b": [7, -5]}
+    assert total.witness["nths"] == {"a": [far, far + 1], "b": [7, -5]}
 
 
 def test_without_scipys_private_count_the_answer_is_the_same(

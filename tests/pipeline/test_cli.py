@@ -31,7 +31,7 @@ app.command()(command)
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    write_log(tmp_path / "kept.csv", ROWS[:2], ["subscriber", "position", "event"])
+    write_log(tmp_path / "kept.csv", ROWS[:2], ["subscriber", "nth", "event"])
     return tmp_path / "kept.csv"
 
 
@@ -56,7 +56,7 @@ def test_kept_is_0_and_the_json_keeps_its_contract(spark: SparkSession, kept: Pa
 
 
 def test_broken_is_1_and_told_in_words(spark: SparkSession, broken: Path) -> None:
-    ran = CliRunner().invoke(app, [str(broken), "--columns", "position=offset"])
+    ran = CliRunner().invoke(app, [str(broken), "--columns", "nth=offset"])
     assert ran.exit_code == 1
     words = " ".join(ran.stdout.split())
     assert "s1 delivered m1 before m2" in words
@@ -92,7 +92,7 @@ def test_a_report_is_written(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_report_without_times_shows_positions(spark: SparkSession, broken: Path) -> None:
     page = broken.parent / "report.html"
-    arguments = [str(broken), "--columns", "position=offset", "--report", str(page)]
+    arguments = [str(broken), "--columns", "nth=offset", "--report", str(page)]
     assert CliRunner().invoke(app, arguments).exit_code == 1
     assert "s1 delivered m1 before m2" in page.read_text()
 

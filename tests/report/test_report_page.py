@@ -65,8 +65,8 @@ def test_the_table_shows_every_promise_and_the_related_ones():
 
 def test_each_broken_promise_shows_its_witness_in_words():
     words = Page(render(realistic())).text
-    assert "ledger delivered p1:1 before p2:1 (positions 1 and 2), but warehouse" in words
-    assert "mailer delivered p1:9 more than once, at positions 7 and 8." in words
+    assert "ledger delivered p1:1 before p2:1 (places 1 and 2), but warehouse" in words
+    assert "mailer delivered p1:9 more than once, at places 7 and 8." in words
     assert "acyclic 1 violation, related to total" in words
     assert render(realistic()).count('<article class="witness">') == 3
 

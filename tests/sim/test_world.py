@@ -21,7 +21,7 @@ def test_effects_are_carried_out_in_order():
     tell(world, "a", *(Deliver(event) for event in EVENTS))
     world.agenda.run()
     assert delivered(memory) == ["p:1", "p:2", "p:3", "p:4"]
-    assert [row.position for row in memory.rows["deliveries"]] == [1, 2, 3, 4]
+    assert [row.nth for row in memory.rows["deliveries"]] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("cut", range(5))

@@ -26,7 +26,7 @@ class LiveTrace:
 
     def __init__(self, folder: Path | str | None, format: Format, about: dict[str, Any]) -> None:
         self._writer: TraceWriter | None = None
-        # The last position of each name, and where its present subscription began to count.
+        # The last number of each name, and where its present subscription began to count.
         self._last: dict[str, int] = {}
         self._before: dict[str, int] = {}
         if folder is not None:
@@ -40,10 +40,10 @@ class LiveTrace:
         """A subscription of this name begins, and counts from 1."""
         self._before[subscriber] = self._last.get(subscriber, 0)
 
-    def _position(self, subscriber: str, position: int) -> int:
-        position += self._before.get(subscriber, 0)
-        self._last[subscriber] = max(position, self._last.get(subscriber, 0))
-        return position
+    def _nth(self, subscriber: str, nth: int) -> int:
+        nth += self._before.get(subscriber, 0)
+        self._last[subscriber] = max(nth, self._last.get(subscriber, 0))
+        return nth
 
     def published(
         self, event: Event, accepted_at: float | None, stamp: Iterable[tuple[str, int]] = ()
@@ -61,16 +61,16 @@ class LiveTrace:
     def delivered(
         self,
         subscriber: str,
-        position: int,
+        nth: int,
         delivery: Deliver,
         received_at: float,
         delivered_at: float,
     ) -> None:
         if self._writer is not None:
             event = delivery.event
-            position = self._position(subscriber, position)
+            nth = self._nth(subscriber, nth)
             row = DeliveryRow(
-                subscriber, position, event.id, event.topic, event.publisher, event.seq,
+                subscriber, nth, event.id, event.topic, event.publisher, event.seq,
                 event.published_at, received_at, delivered_at, delivery.in_order,
             )  # fmt: skip
             self._writer.write("deliveries", row)
@@ -86,7 +86,7 @@ class LiveTrace:
         after: int,
     ) -> None:
         if self._writer is not None:
-            after = self._position(subscriber, after)
+            after = self._nth(subscriber, after)
             text = msgspec.json.encode(parameters).decode()
             row = SubscriptionRow(subscriber, op, sorted(topics), where, text, at, after)
             self._writer.write("subscriptions", row)

@@ -3,12 +3,12 @@
 Definitions, from publish and deliver lines only (never from stamps). e -> f, "e is a cause of f",
 when the publisher of f had published e earlier (a smaller number), or had delivered e, tagged or
 not, before it published f; and so on through chains. A node has one name as publisher and as
-subscriber. A delivery comes before a publication of the same node when its position is not beyond
+subscriber. A delivery comes before a publication of the same node when its `nth` is not beyond
 the publication's `after`; where that is null, when its time is not later.
 
 Counting. One violation is an in-order delivery of e at a place where some f with e -> f has been
 delivered in order before (a repeated delivery counts like any other). The witness is, of each
-subscriber's first, the one closest to an effect of it, then by subscriber and position. The main
+subscriber's first, the one closest to an effect of it, then by subscriber and `nth`. The main
 verdict takes each topic by itself: only its events and deliveries make causes. `across_topics`
 takes all together.
 
@@ -36,7 +36,7 @@ BROKE_ACROSS = "broke Causal across topics - the same, with causes through any t
 _Vector = dict[str, int]
 _Deliveries = dict[str, list[DeliveryRow]]
 
-# (distance, subscriber, position of the cause, cause, effect, position of the effect)
+# (distance, subscriber, place of the cause, cause, effect, place of the effect)
 _Closest = tuple[int, str, int, str, str, int]
 
 
@@ -88,12 +88,12 @@ def _verdict(promise: str, history: History, relations: list[_Relation]) -> Verd
 
 
 def _witness(closest: _Closest) -> dict[str, Any]:
-    _, name, position, cause, effect, before = closest
+    _, name, nth, cause, effect, before = closest
     return {
         "cause": cause,
         "effect": effect,
         "subscriber": name,
-        "positions": {"effect": before, "cause": position},
+        "nths": {"effect": before, "cause": nth},
     }
 
 
@@ -110,7 +110,7 @@ class _Relation:
         self._fill()
 
     def in_order(self) -> Iterator[list[DeliveryRow]]:
-        """Each subscriber's deliveries in order, by position."""
+        """Each subscriber's deliveries in order, by `nth`."""
         for rows in self._deliveries.values():
             yield [row for row in rows if row.in_order]
 
@@ -136,9 +136,9 @@ class _Relation:
             effect = self._events[row.event]
             own = self._before[row.event] if effect.publisher == cause.publisher else 0
             if max(own, self._base[row.event].get(cause.publisher, 0)) >= cause.seq:
-                distance = late.position - row.position
-                name, position = late.subscriber, late.position
-                return (distance, name, position, cause.event, effect.event, row.position)
+                distance = late.nth - row.nth
+                name, nth = late.subscriber, late.nth
+                return (distance, name, nth, cause.event, effect.event, row.nth)
         raise AssertionError("a late delivery has an effect before it")
 
     def _fill(self) -> None:
@@ -205,19 +205,19 @@ class _Walk:
     """One node's deliveries, handed out once, up to each of its publications in turn."""
 
     def __init__(self, rows: list[DeliveryRow]) -> None:
-        self._by_position = rows
+        self._by_nth = rows
         self._by_time = sorted(rows, key=lambda row: row.delivered_at)
-        self._at_position = 0
+        self._at_nth = 0
         self._at_time = 0
 
     def upto(self, event: EventRow) -> list[str]:
         fresh = []
         if event.after is not None:
-            rows, at = self._by_position, self._at_position
-            while at < len(rows) and rows[at].position <= event.after:
+            rows, at = self._by_nth, self._at_nth
+            while at < len(rows) and rows[at].nth <= event.after:
                 fresh.append(rows[at].event)
                 at += 1
-            self._at_position = at
+            self._at_nth = at
         else:
             rows, at = self._by_time, self._at_time
             while at < len(rows) and rows[at].delivered_at <= event.published_at:

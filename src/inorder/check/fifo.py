@@ -54,7 +54,7 @@ def _verdict(
                 highest[key] = row
                 continue
             violations += 1
-            distance = (row.position - later.position, name, row.position)
+            distance = (row.nth - later.nth, name, row.nth)
             if closest is None or distance < closest:
                 closest, pair = distance, (later, row)
         streams += len(highest)
@@ -71,5 +71,5 @@ def _witness(pair: tuple[DeliveryRow, DeliveryRow] | None) -> dict[str, Any] | N
         "publisher": earlier.publisher,
         "events": [later.event, earlier.event],
         "numbers": [later.seq, earlier.seq],
-        "positions": [later.position, earlier.position],
+        "nths": [later.nth, earlier.nth],
     }

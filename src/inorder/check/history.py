@@ -1,12 +1,12 @@
 """What the judges read: the rows of one run, checked for sense and indexed.
 
 A history may be poorer than a trace of ours. `events` or `subscriptions` may be absent (None, which
-is not the same as empty), and the deliveries of a *bare* history name only subscriber, position
+is not the same as empty), and the deliveries of a *bare* history name only subscriber, nth
 and event. Judges say "not judged" rather than guess what is missing.
 
 Ground rules, shared by all judges:
 
-- A subscriber's deliveries are read by position, never by time.
+- A subscriber's deliveries are read by `nth`, never by time.
 - A delivery is *in order* unless it was tagged late.
 - The topic, publisher and sequence number of an event are those of its `events` row.
 """
@@ -76,18 +76,18 @@ class History:
         {'s1': ['a', 'b']}
         """
         rows = [
-            DeliveryRow(subscriber, position, event, "", "", 0, 0.0, 0.0, 0.0)
-            for subscriber, position, event in lines
+            DeliveryRow(subscriber, nth, event, "", "", 0, 0.0, 0.0, 0.0)
+            for subscriber, nth, event in lines
         ]
         return cls(rows, bare=True, source=source)
 
     @cached_property
     def by_subscriber(self) -> dict[str, list[DeliveryRow]]:
-        """Each subscriber's deliveries by position; subscribers by name."""
+        """Each subscriber's deliveries by `nth`; subscribers by name."""
         found: dict[str, list[DeliveryRow]] = {}
         for row in self.deliveries:
             found.setdefault(row.subscriber, []).append(row)
-        return {name: sorted(found[name], key=lambda row: row.position) for name in sorted(found)}
+        return {name: sorted(found[name], key=lambda row: row.nth) for name in sorted(found)}
 
     @cached_property
     def sequences(self) -> dict[str, list[str]]:
@@ -118,11 +118,11 @@ class History:
     def _validate(self) -> None:
         places: set[tuple[str, int]] = set()
         for row in self.deliveries:
-            place = (row.subscriber, row.position)
-            if row.position < 1:
-                raise BadTrace(self.source, f"{row.subscriber} delivers at place {row.position}")
+            place = (row.subscriber, row.nth)
+            if row.nth < 1:
+                raise BadTrace(self.source, f"{row.subscriber} delivers at place {row.nth}")
             if place in places:
-                raise BadTrace(self.source, f"{row.subscriber} delivers twice at {row.position}")
+                raise BadTrace(self.source, f"{row.subscriber} delivers twice at {row.nth}")
             places.add(place)
         for change in self.subscriptions or ():
             if change.op not in OPS:

@@ -7,7 +7,7 @@ names and keeps the others; with a `where` of its own it replaces the predicate 
 
 The rows of one (subscriber, topic) are ordered by time, then `after`, then as written. The state
 at a delivery is the one left by the last row that precedes it. A row precedes a delivery when the
-delivery's position is beyond the row's `after`; without `after`, when its time is not later than
+delivery's `nth` is beyond the row's `after`; without `after`, when its time is not later than
 the delivery's (an unsubscribe: earlier, since it was called while the topic was still held).
 """
 
@@ -63,7 +63,7 @@ class Holding:
     def at(self, delivery: DeliveryRow) -> State:
         """The state in force when `delivery` was made."""
         if len(self._afters) == len(self.states):
-            count = bisect_left(self._afters, delivery.position)
+            count = bisect_left(self._afters, delivery.nth)
             return self.states[count - 1] if count else NOT_HELD
         for state in reversed(self.states):
             if _precedes(state, delivery):
@@ -81,7 +81,7 @@ class Holding:
 
 def _precedes(state: State, delivery: DeliveryRow) -> bool:
     if state.after is not None:
-        return state.after < delivery.position
+        return state.after < delivery.nth
     if state.held:
         return state.at <= delivery.delivered_at
     return state.at < delivery.delivered_at

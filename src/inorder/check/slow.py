@@ -122,15 +122,15 @@ def _subscribers(history: History) -> list[str]:
 
 
 def _earlier(row: DeliveryRow, other: DeliveryRow) -> bool:
-    return row.subscriber == other.subscriber and row.position < other.position
+    return row.subscriber == other.subscriber and row.nth < other.nth
 
 
 def _places(history: History, name: str) -> dict[str, int]:
-    """The position of each event's first delivery in order."""
+    """The place of each event's first delivery in order."""
     places: dict[str, int] = {}
     for row in history.deliveries:
         if row.subscriber == name and row.in_order:
-            places[row.event] = min(row.position, places.get(row.event, row.position))
+            places[row.event] = min(row.nth, places.get(row.event, row.nth))
     return places
 
 
@@ -164,7 +164,7 @@ def _late(history: History, events: list[EventRow]) -> int:
 
 def _seen(row: DeliveryRow, event: EventRow) -> bool:
     if event.after is not None:
-        return row.position <= event.after
+        return row.nth <= event.after
     return row.delivered_at <= event.published_at
 
 
@@ -213,7 +213,7 @@ def _at(history: History, delivery: DeliveryRow) -> Filter | None:
 
 def _before(row: SubscriptionRow, delivery: DeliveryRow, held: bool) -> bool:
     if row.after is not None:
-        return delivery.position > row.after
+        return delivery.nth > row.after
     return row.at <= delivery.delivered_at if held else row.at < delivery.delivered_at
 
 

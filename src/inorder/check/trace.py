@@ -12,7 +12,7 @@ group, written aside and renamed, so a killed writer leaves whole parts only. JS
 `deliveries.jsonl`; a torn last line is dropped by the reader. `trace.json` says which run it was
 and, in its last write, that the trace is complete.
 
-Times are seconds of the driver's clock. `position` counts a subscriber's deliveries from 1.
+Times are seconds of the driver's clock. `nth` counts a subscriber's deliveries from 1.
 `after` is the number of deliveries the same node had made when it published (or changed its
 subscription): it orders publish and deliver lines of one node even when their times are equal.
 `attributes`, `parameters` and `stamp` are JSON text.
@@ -53,7 +53,7 @@ class EventRow(Struct, gc=False):
 
 class DeliveryRow(Struct, gc=False):
     subscriber: str
-    position: int
+    nth: int
     event: str
     topic: str
     publisher: str

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def audit(
     path: Annotated[str, typer.Argument(help="A trace folder, or a log: Parquet, JSONL or CSV.")],
     columns: Annotated[
-        str, typer.Option(help="Our names of a foreign log's columns: position=offset,...")
+        str, typer.Option(help="Our names of a foreign log's columns: nth=offset,...")
     ] = "",
     promises: Annotated[
         str, typer.Option(help="Only these: total,causal,fifo,unique,reliable,filter.")
@@ -33,7 +33,7 @@ def audit(
 
     Exit code 0: kept. 1: broken. 2: could not judge.
 
-    Example: inorder audit deliveries.csv --columns position=offset,event=message_id
+    Example: inorder audit deliveries.csv --columns nth=offset,event=message_id
     """
     from inorder.core.errors import InorderError
 
@@ -129,9 +129,9 @@ def in_words(verdict: Verdict) -> str:
             return " before ".join([*cycle[:6], "..." if len(cycle) > 6 else cycle[0]])
         case {"cause": cause, "effect": effect, "subscriber": s}:
             return f"{s} delivered {effect} before its cause {cause}"
-        case {"events": [later, late], "subscriber": s, "positions": [at, _]}:
+        case {"events": [later, late], "subscriber": s, "nths": [at, _]}:
             return f"{s} delivered {later} at {at}, and only then {late}"
-        case {"event": event, "subscriber": s, "positions": [first, again]}:
+        case {"event": event, "subscriber": s, "nths": [first, again]}:
             return f"{s} delivered {event} at {first} and again at {again}"
         case {"event": event, "subscriber": s, "held_since": _, "topic": topic}:
             return f"{s}, holding {topic}, never got {event}"

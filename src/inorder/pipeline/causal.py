@@ -30,7 +30,7 @@ class Late:
     def __init__(self, promise: str) -> None:
         self.promise = promise
         self.late = 0
-        # (distance, subscriber, position, position of the effect, cause, effect): codes
+        # (distance, subscriber, nth, place of the effect, cause, effect): codes
         self.firsts: list[tuple[int, int, int, int, int, int]] = []
 
     def verdict(self, log: Log, in_order_deliveries: int) -> Verdict:
@@ -44,13 +44,13 @@ class Late:
             return None
         names = log.subscriber_names()
         closest = min(self.firsts, key=lambda each: (each[0], names[each[1]], each[2]))
-        _, subscriber, position, before, cause, effect = closest
+        _, subscriber, nth, before, cause, effect = closest
         known = log.event_names([cause, effect])
         return {
             "cause": known[cause],
             "effect": known[effect],
             "subscriber": names[subscriber],
-            "positions": {"effect": before, "cause": position},
+            "nths": {"effect": before, "cause": nth},
         }
 
 
@@ -86,7 +86,7 @@ def _seen(log: Log, published: Published, timed: bool) -> Seen:
     from pyspark.sql import functions as F
 
     more = {"delivered_at": F.col("delivered_at")} if timed else {}
-    required = ("subscriber", "position", "event", *more)
+    required = ("subscriber", "nth", "event", *more)
     publishers = np.unique(published.publisher)
     parts = []
     for rows in log.slices(more, required):
@@ -96,7 +96,7 @@ def _seen(log: Log, published: Published, timed: bool) -> Seen:
         chosen, events = chosen[events >= 0], events[events >= 0]
         times = rows.more["delivered_at"][chosen] if timed else np.empty(0)
         codes = nodes[rows.subscriber[chosen]]
-        parts.append((codes, rows.position[chosen], events, times))
+        parts.append((codes, rows.nth[chosen], events, times))
     joined = [np.concatenate([part[place] for part in parts]) for place in range(4)]
     seen = Seen(joined[0], joined[1], joined[2], joined[3] if timed else None)
     return seen.take(np.argsort(seen.node, kind="stable"))
@@ -201,10 +201,10 @@ def _remember(
         effect = int(np.flatnonzero(effects)[-1]) + before.start
         found.firsts.append(
             (
-                int(rows.position[place] - rows.position[effect]),
+                int(rows.nth[place] - rows.nth[effect]),
                 int(rows.subscribers[owner]),
-                int(rows.position[place]),
-                int(rows.position[effect]),
+                int(rows.nth[place]),
+                int(rows.nth[effect]),
                 int(published.code[past.members[cause]]),
                 int(published.code[past.members[local[effect]]]),
             )

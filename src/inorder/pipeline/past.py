@@ -20,16 +20,16 @@ from inorder.pipeline.published import NO_AFTER, Published
 
 @dataclass(slots=True)
 class Seen:
-    """What nodes that publish delivered, sorted by (node, position). `node` is a code."""
+    """What nodes that publish delivered, sorted by (node, nth). `node` is a code."""
 
     node: Array
-    position: Array
+    nth: Array
     event: Array  # numbers in Published
     delivered_at: Array | None
 
     def take(self, chosen: Array) -> Seen:
         times = None if self.delivered_at is None else self.delivered_at[chosen]
-        return Seen(self.node[chosen], self.position[chosen], self.event[chosen], times)
+        return Seen(self.node[chosen], self.nth[chosen], self.event[chosen], times)
 
 
 class Past:
@@ -97,7 +97,7 @@ class Past:
         after = published.after[self.members[events]]
         timed = after == NO_AFTER
         by_time = mine
-        upto = np.searchsorted(seen.position[mine], after, side="right")
+        upto = np.searchsorted(seen.nth[mine], after, side="right")
         if timed.any():
             assert seen.delivered_at is not None, "asked for when `after` is null"
             by_time = mine[np.argsort(seen.delivered_at[mine], kind="stable")]

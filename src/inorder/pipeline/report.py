@@ -1,7 +1,7 @@
 """The small data of the HTML report, from Spark; the page is written whole or not at all.
 
 Pictures show the closest disagreements: both subscribers' deliveries around the two events, and
-where those were published. A log without times is drawn by positions.
+where those were published. A log without times is drawn by `nth`.
 """
 
 from __future__ import annotations
@@ -139,10 +139,10 @@ def picture(deliveries: Table, crossing: dict[str, Any]) -> SpaceTime:
     rows = _around(deliveries, crossing)
     first, then = crossing["events"]
     a, b = crossing["subscribers"]
-    time = "delivered_at" if deliveries.has("delivered_at") else "position"
+    time = "delivered_at" if deliveries.has("delivered_at") else "nth"
     crossed = {
         (name, event, place)
-        for name, places in crossing["positions"].items()
+        for name, places in crossing["nths"].items()
         for event, place in zip(crossing["events"], places, strict=True)
     }
     got = [
@@ -151,7 +151,7 @@ def picture(deliveries: Table, crossing: dict[str, Any]) -> SpaceTime:
             row["subscriber"],
             float(row[time]),
             bool(row["in_order"]) if "in_order" in row else True,
-            (row["subscriber"], row["event"], row["position"]) in crossed,
+            (row["subscriber"], row["event"], row["nth"]) in crossed,
         )
         for row in rows
     ]
@@ -165,11 +165,11 @@ def _around(deliveries: Table, crossing: dict[str, Any]) -> list[Row]:
     from pyspark.sql import functions as F
 
     wanted = F.lit(False)
-    for name, places in crossing["positions"].items():
+    for name, places in crossing["nths"].items():
         for place in places:
-            near = F.col("position").between(place - _AROUND, place + _AROUND)
+            near = F.col("nth").between(place - _AROUND, place + _AROUND)
             wanted |= (F.col("subscriber") == name) & near
-    chosen: DataFrame = deliveries.frame.where(wanted).orderBy("subscriber", "position")
+    chosen: DataFrame = deliveries.frame.where(wanted).orderBy("subscriber", "nth")
     return chosen.collect()
 
 

@@ -21,7 +21,7 @@ from inorder.pipeline.text import read_csv, read_json
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-REQUIRED = ("subscriber", "position", "event")
+REQUIRED = ("subscriber", "nth", "event")
 
 _SCALARS = ("string", "bigint", "int", "smallint", "tinyint", "double", "float", "boolean")
 _WORDS = {int: "whole number", float: "number or time", bool: "true or false", str: "text"}
@@ -69,18 +69,18 @@ class Table:
                 told = f"column {name!r} holds no {what} in {_of(odd, found[0])}"
                 raise BadTrace(self.path, f"{told} (for instance {str(example)[:40]!r})")
 
-    def explain_positions(self) -> None:
-        """Refuse the table if a subscriber has two deliveries at one position."""
+    def explain_nths(self) -> None:
+        """Refuse the table if a subscriber has two deliveries at one `nth`."""
         from pyspark.sql import functions as F
 
         with boundary(self.path):
-            taken = (self.frame.groupBy("subscriber", "position").count().where("count > 1")).agg(
-                F.sum(F.col("count") - 1), F.min(F.struct("subscriber", "position"))
+            taken = (self.frame.groupBy("subscriber", "nth").count().where("count > 1")).agg(
+                F.sum(F.col("count") - 1), F.min(F.struct("subscriber", "nth"))
             )
             extra, first = taken.collect()[0]
         if extra:
-            told = f"column 'position' repeats: {extra} deliveries stand where their subscriber"
-            example = f"subscriber {first[0]!r}, position {first[1]}"
+            told = f"column 'nth' repeats: {extra} deliveries stand where their subscriber"
+            example = f"subscriber {first[0]!r}, nth {first[1]}"
             raise BadTrace(self.path, f"{told} already has one (for instance {example})")
 
 

@@ -26,8 +26,8 @@ class Node:
         "life",
         "machine",
         "name",
+        "nth",
         "paused",
-        "position",
         "restart_after_s",
         "skew_s",
         "slow_disk",
@@ -61,7 +61,7 @@ class Node:
         self.drift = 1.0
         self.timers: dict[str, int] = {}
         # The application's view.
-        self.position = 0
+        self.nth = 0
         self.held: set[str] = set()
         # Topics with a filter: the predicate and its values at present.
         self.filters: dict[str, tuple[str | None, dict[str, Any]]] = {}

@@ -85,7 +85,7 @@ def simulate(
         world.agenda.now,
         workload.published,
         workload.missed,
-        sum(node.position for node in world.nodes.values()),
+        sum(node.nth for node in world.nodes.values()),
         tuple(story.faults),
         dict(sorted(world.marks.items())),
         account,

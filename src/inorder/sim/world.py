@@ -116,7 +116,7 @@ class World:
         attributes = msgspec.json.encode(value).decode()
         row = EventRow(
             event, topic, name, client.next_seq, now,
-            after=node.position, bytes=len(attributes), attributes=attributes,
+            after=node.nth, bytes=len(attributes), attributes=attributes,
         )  # fmt: skip
         effects = client.publish(topic, value, now + node.skew_s)
         self._unanswered[event] = row
@@ -161,7 +161,7 @@ class World:
         for topic in topics:
             where, old = node.filters[topic]
             node.filters[topic] = (where, {**old, **values})
-        self._setting[call] = (node.name, node.position, dict(values), topics)
+        self._setting[call] = (node.name, node.nth, dict(values), topics)
         self._carry_out(node, effects)
         return True
 
@@ -345,9 +345,9 @@ class World:
     def _deliver(self, node: Node, effect: Deliver) -> None:
         event = effect.event
         now = self.agenda.now
-        node.position += 1
+        node.nth += 1
         row = DeliveryRow(
-            node.name, node.position, event_id(event.publisher, event.seq), event.topic,
+            node.name, node.nth, event_id(event.publisher, event.seq), event.topic,
             event.publisher, event.seq, event.published_at,
             now - max(0.0, effect.waited_s), now, effect.in_order,
         )  # fmt: skip
@@ -412,7 +412,7 @@ class World:
         values: Mapping[str, Any] | None = None,
     ) -> None:
         row = SubscriptionRow(
-            node.name, op, topics, where, _json(values or {}), self.agenda.now, after=node.position
+            node.name, op, topics, where, _json(values or {}), self.agenda.now, after=node.nth
         )
         self._trace.write("subscriptions", row)
 

@@ -179,9 +179,7 @@ class PipelineJob:
         seen = arrivals(session, self.out / "arrivals", events).persist()
         wanted = live_subscriptions(session, self.out / "arrivals")
         variants: list[Variant] = []
-        as_it_came = seen.withColumn("position", F.col("arrived")).withColumn(
-            "in_order", F.lit(True)
-        )
+        as_it_came = seen.withColumn("nth", F.col("arrived")).withColumn("in_order", F.lit(True))
         rows: dict[str, DataFrame] = {"none": as_it_came}
         for name, (ordered, chosen) in self._compared.items():
             rows[name] = order(

@@ -25,15 +25,13 @@ if TYPE_CHECKING:
 # The subscriber of a job that has none of its own.
 EVERYTHING = "pipeline"
 
-_ARRIVALS = (
-    "subscriber string, position bigint, event string, received_at double, delivered_at double"
-)
+_ARRIVALS = "subscriber string, nth bigint, event string, received_at double, delivered_at double"
 SUBSCRIPTIONS = (
     "subscriber string, op string, topics array<string>, where string, parameters string,"
     " at double, after bigint"
 )
 _DELIVERY = (
-    "subscriber", "position", "event", "topic", "publisher", "seq", "published_at", "received_at",
+    "subscriber", "nth", "event", "topic", "publisher", "seq", "published_at", "received_at",
     "delivered_at", "in_order",
 )  # fmt: skip
 
@@ -51,7 +49,7 @@ def arrivals(spark: SparkSession, folder: Path, events: DataFrame) -> DataFrame:
     facts = events.select(
         "event", "topic", "publisher", "seq", "published_at", "attributes", "stamp"
     )
-    return seen.withColumnRenamed("position", "arrived").join(facts, "event")
+    return seen.withColumnRenamed("nth", "arrived").join(facts, "event")
 
 
 def live_subscriptions(spark: SparkSession, folder: Path) -> DataFrame:
@@ -312,7 +310,7 @@ def _as_events(deliveries: DataFrame, parts: int) -> DataFrame:
     """What each subscriber got, to be published on a topic of its name, in its order."""
     from pyspark.sql import functions as F
 
-    kept = deliveries.repartition(parts, "subscriber").sortWithinPartitions("position")
+    kept = deliveries.repartition(parts, "subscriber").sortWithinPartitions("nth")
     return kept.select(F.col("subscriber").alias("topic"), "attributes")
 
 
