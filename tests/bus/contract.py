@@ -233,7 +233,7 @@ class BusContract:
                 with pytest.raises(Misuse):
                     await events.unsubscribe("a")
                 traces([bus])
-                judged(gather([folder]), guarantee)
+                judged(gather([folder], within=10.0), guarantee)
                 await events.unsubscribe("b")
                 await bus.publish("b", {"n": 9})
                 with pytest.raises(TimeoutError):

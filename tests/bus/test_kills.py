@@ -27,7 +27,7 @@ from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow
 from inorder.core.limits import OWNER_SILENT_S_MAX
 from inorder.core.wire import Decoder
 from inorder.guarantee.registry import guarantee
-from tests.bus.judge import judged
+from tests.bus.judge import DONE, judged
 from tests.bus.worker import TOPICS, lines
 
 ROOT = Path(__file__).parents[2]
@@ -168,7 +168,7 @@ class Troupe:
                     name, nth, row.event, str(line["topic"]), row.publisher, row.seq,
                     row.published_at, 1e12, 1e12, bool(line["in_order"]),
                 ))  # fmt: skip
-        return History(deliveries, events.values(), subscriptions, complete=True)
+        return History(deliveries, events.values(), subscriptions, complete=True, ending=DONE)
 
 
 @pytest.mark.parametrize(("ordered", "kills"), [("total", 10), ("fifo", 4), ("none", 4)])

@@ -35,9 +35,10 @@ def test_a_tagged_delivery_neither_breaks_fifo_nor_sets_the_mark() -> None:
 
 
 def test_two_topics_of_a_publisher_are_judged_apart_and_together() -> None:
-    verdict = fifo(publish("p:1", "t"), publish("p:2", "u"), deliver("a", "p:2 p:1"))
-    assert verdict.kept
-    assert verdict.also["per_publisher"].violations == 1
+    history = build(publish("p:1", "t"), publish("p:2", "u"), deliver("a", "p:2 p:1"))
+    verdicts = judge(history, ["fifo", "per_publisher"])
+    assert verdicts["fifo"].kept
+    assert verdicts["per_publisher"].violations == 1, BROKE["per_publisher"]
 
 
 def test_fifo_needs_numbers() -> None:

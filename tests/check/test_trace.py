@@ -21,6 +21,10 @@ from inorder.check.trace import (
 )
 from inorder.core.errors import BadTrace
 
+EXTRA = {
+    "events": {"accepted_at", "outcome", "application", "seen"},
+    "subscriptions": {"after"},
+}
 FORMATS = ["parquet", "jsonl"]
 
 names = st.text(min_size=1, max_size=8)
@@ -34,7 +38,9 @@ ROWS = {
         st.integers(1, 2**62),
         times,
         accepted_at=st.none() | times,
-        after=st.none() | st.integers(0, 99),
+        outcome=st.none() | st.sampled_from(["accepted", "refused", "unknown"]),
+        application=st.none() | names,
+        seen=st.none() | st.just('{"s": 3}'),
         bytes=st.integers(0, 99),
         attributes=st.just('{"a": 1}'),
         stamp=st.just('{"t": 2}'),
@@ -184,7 +190,7 @@ def test_both_formats_have_the_columns_of_the_design(tmp_path):
     write_ten(tmp_path, "jsonl")
     line = json.loads((tmp_path / "deliveries.jsonl").read_text().splitlines()[0])
     assert list(line) == arrow_schema("deliveries").names
-    for table, extra in {"events": {"accepted_at", "after"}, "subscriptions": {"after"}}.items():
+    for table, extra in EXTRA.items():
         assert extra <= set(arrow_schema(table).names)
     assert set(arrow_schema("messages").names) == {
         "source", "target", "kind", "bytes", "sent_at", "received_at",

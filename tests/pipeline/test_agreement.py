@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def assert_agrees(spark: SparkSession, folder: Path) -> None:
     ours = audit(spark, str(folder)).promises
     theirs = judge(History.read(folder))
+    assert list(ours) == list(theirs)
     for name, expected in theirs.items():
         assert_same(f"{folder.name}: {name}", ours[name], expected)
 
@@ -32,6 +33,7 @@ def assert_same(what: str, ours: Verdict, theirs: Verdict) -> None:
     assert ours.violations == theirs.violations, what
     assert ours.kept == theirs.kept, what
     if ours.judged:
+        assert {*ours.counts} <= {*theirs.counts}
         for name, count in ours.counts.items():
             assert theirs.counts[name] == count, f"{what}: {name}"
         assert ours.witness == theirs.witness, what

@@ -79,7 +79,8 @@ def test_fifo_without_topics_and_times_as_text(spark: SparkSession, tmp_path: Pa
         "a,2,e1,p,1,true,2024-01-01T00:00:02Z\n"
         "a,3,e3,p,3,false,2024-01-01T00:00:03Z\n"
     )
-    fifo = audit(spark, str(path)).promises["fifo"]
+    found = audit(spark, str(path)).promises
+    fifo = found["fifo"]
     assert fifo.violations == 1
     assert fifo.witness == {
         "subscriber": "a",
@@ -88,7 +89,7 @@ def test_fifo_without_topics_and_times_as_text(spark: SparkSession, tmp_path: Pa
         "numbers": [2, 1],
         "nths": [1, 2],
     }
-    assert fifo.also["per_publisher"].violations == 1
+    assert found["per_publisher"].violations == 1
 
 
 def test_a_promise_asked_for_that_cannot_be_judged(spark: SparkSession, tmp_path: Path) -> None:

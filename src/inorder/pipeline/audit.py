@@ -10,11 +10,23 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from inorder.check.accepted import NOT_COMPLETE
+from inorder.check.ending import lasts_until, window
 from inorder.check.holding import holdings_of
 from inorder.check.verdict import Verdict, not_judged
 from inorder.core.errors import UnknownName
-from inorder.pipeline import bounds, causal, fifo, integrity, published, reliable
+from inorder.pipeline import (
+    accepted,
+    bounds,
+    causal,
+    fifo,
+    integrity,
+    published,
+    realtime,
+    reliable,
+)  # fmt: skip
 from inorder.pipeline import filter as filter_
 from inorder.pipeline.coded import Log, Recode
 from inorder.pipeline.matching import Matching
@@ -27,7 +39,10 @@ from inorder.pipeline.unique import Repeats, repeated
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PROMISES = ("total", "causal", "fifo", "unique", "reliable", "filter")
+PROMISES = (
+    "total", "causal", "causal_across_topics", "fifo", "per_publisher", "unique", "reliable",
+    "filter", "accepted", "realtime",
+)  # fmt: skip
 
 EXIT_CODES = {"kept": 0, "broken": 1, "incomplete": 2}
 
@@ -65,8 +80,14 @@ def audit(
     columns: Mapping[str, str] | None = None,
     promises: Iterable[str] | None = None,
     progress: Progress | None = None,
+    *,
+    within: float | None = None,
+    clock_error: float | None = None,
 ) -> AuditResult:
-    """Judge the trace or delivery log at `path`; `columns` maps our names to theirs."""
+    """Judge the trace or delivery log at `path`; `columns` maps our names to theirs.
+
+    `within` replaces the window of the run, `clock_error` is how far clocks may be apart.
+    """
     asked = list(dict.fromkeys(promises or ()))
     for name in asked:
         if name not in PROMISES:
@@ -75,6 +96,11 @@ def audit(
     progress = progress or (lambda what, share: None)
     progress("opening", 0.0)
     tables = open_tables(spark, str(path), columns)
+    tables.within = window(tables.ending, within)
+    if tables.ending is not None:
+        tables.ending = replace(tables.ending, within=tables.within)
+    if clock_error is not None:
+        tables.clock_error = clock_error
     try:
         with small_tasks(spark, tables.deliveries.rows):
             verdicts, crossings = _judge(spark, tables, wanted, progress)
@@ -147,12 +173,18 @@ class _Attempt:
         found: dict[str, Verdict] = {}
         if "total" in wanted or "unique" in wanted:
             found.update(self._order("total" in wanted))
-        judges = {"causal": self._causal, "fifo": self._fifo}
-        judges |= {"reliable": self._reliable, "filter": self._filter}
-        for place, (name, judge) in enumerate(judges.items(), 1):
-            if name in wanted:
-                self._progress(f"judging {name}", place / (len(judges) + 1))
-                found[name] = judge()
+        judges: dict[tuple[str, ...], Callable[[list[str]], dict[str, Verdict]]] = {
+            ("causal", "causal_across_topics"): self._causal,
+            fifo.NAMES: lambda names: fifo.check(self._log),
+            ("reliable",): lambda names: {"reliable": self._reliable()},
+            ("filter",): lambda names: {"filter": self._filter()},
+            ("accepted",): lambda names: {"accepted": self._accepted()},
+            ("realtime",): lambda names: {"realtime": self._realtime()},
+        }
+        for place, (names, judge) in enumerate(judges.items(), 1):
+            if asked := [name for name in names if name in wanted]:
+                self._progress(f"judging {asked[0]}", place / (len(judges) + 1))
+                found.update(judge(asked))
         return {name: found[name] for name in wanted}
 
     def _order(self, total: bool) -> dict[str, Verdict]:
@@ -172,21 +204,35 @@ class _Attempt:
             self.crossings = order.crossings
         return found
 
-    def _fifo(self) -> Verdict:
-        return fifo.check(self._log)
+    def _causal(self, names: list[str]) -> dict[str, Verdict]:
+        if why := published.missing(self._tables.events, causal.COLUMNS):
+            return {name: not_judged(name, why) for name in names}
+        return causal.check(self._log, self._events(), names)
 
-    def _causal(self) -> Verdict:
-        why = published.missing(self._tables.events, causal.COLUMNS)
-        return not_judged("causal", why) if why else causal.check(self._log, self._events())
+    def _accepted(self) -> Verdict:
+        if why := published.missing(self._tables.events, accepted.COLUMNS):
+            return not_judged("accepted", why)
+        if not self._tables.complete:
+            return not_judged("accepted", NOT_COMPLETE)
+        return accepted.check(self._events(), self._tables.ending)
+
+    def _realtime(self) -> Verdict:
+        if why := published.missing(self._tables.events, realtime.COLUMNS):
+            return not_judged("realtime", why)
+        return realtime.check(self._log, self._events(), self._tables.clock_error)
 
     def _reliable(self) -> Verdict:
+        tables = self._tables
         if why := self._without_subscriptions(reliable.COLUMNS):
             return not_judged("reliable", why)
-        if not self._tables.complete:
+        if not tables.complete:
             return not_judged("reliable", "the trace is not complete: its end may be missing")
-        holdings = holdings_of(self._tables.subscriptions or (), self._tables.path)
-        verdict = reliable.check(self._log, self._events(), holdings, self._matches())
-        deliveries, events = self._tables.deliveries, self._tables.events
+        holdings = holdings_of(tables.subscriptions or (), tables.path)
+        verdict = reliable.check(
+            self._log, self._events(), holdings, self._matches(), tables.within,
+            lasts_until(tables.ending, 0.0 if tables.ending else tables.latest()),
+        )  # fmt: skip
+        deliveries, events = tables.deliveries, tables.events
         assert events is not None, "`missing` was asked first"
         if deliveries.has(*integrity.NEEDED):
             verdict.also["integrity"] = integrity.check(deliveries, events, holdings)

@@ -19,9 +19,13 @@ _PIECE_ROWS = 1_000_000
 NEEDS = "needs the publisher and seq of each delivery"
 
 
-def check(log: Log) -> Verdict:
+NAMES = ("fifo", "per_publisher")
+
+
+def check(log: Log) -> dict[str, Verdict]:
+    """Both promises in one pass: within a topic, and over all topics of a publisher."""
     if not log.table.has("publisher", "seq"):
-        return not_judged("fifo", NEEDS)
+        return {name: not_judged(name, NEEDS) for name in NAMES}
     by_topic = log.table.has("topic")
     main, per_publisher = Late("fifo"), Late("per_publisher")
     for rows in log.slices(_columns(log), ("subscriber", "nth", "event", *_needed(log))):
@@ -39,9 +43,7 @@ def check(log: Log) -> Verdict:
             per_publisher.late,
             per_publisher.streams,
         )
-    verdict = main.verdict(log)
-    verdict.also["per_publisher"] = per_publisher.verdict(log)
-    return verdict
+    return {"fifo": main.verdict(log), "per_publisher": per_publisher.verdict(log)}
 
 
 def _needed(log: Log) -> tuple[str, ...]:

@@ -17,8 +17,10 @@ KEPT_MEANS = {
     "reliable": "every event owed to a subscriber is delivered to it",
     "integrity": "only published events are delivered, unaltered, on topics held",
     "filter": "only events that match the subscription are delivered",
-    "across_topics": "the same, with causes through any topic",
-    "per_publisher": "the same, over all topics of a publisher",
+    "causal_across_topics": "no subscriber delivers a cause after its effect, on whatever topics",
+    "per_publisher": "a subscriber delivers a publisher's events of all topics in their order",
+    "accepted": "every publication is accepted or refused, or its publisher ended",
+    "realtime": "what was accepted before another event was published is delivered before it",
 }
 
 

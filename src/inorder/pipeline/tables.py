@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+from inorder.check.ending import WITHIN_S, Ending, clocks_apart
 from inorder.check.trace import SUMMARY_FILE, TABLES, DeliveryRow, SubscriptionRow, read_summary
 from inorder.core.errors import BadTrace, UnknownName
 from inorder.pipeline.boundary import boundary
@@ -46,6 +47,16 @@ class Table:
 
     def has(self, *names: str) -> bool:
         return self.columns.issuperset(names)
+
+    def greatest(self, names: Sequence[str]) -> list[float]:
+        """The greatest value of each of these columns, of those that hold any."""
+        from pyspark.sql import functions as F
+
+        if not names:
+            return []
+        with boundary(self.path):
+            found = self.frame.agg(*(F.max(name) for name in names)).collect()[0]
+        return [float(value) for value in found if value is not None]
 
     def explain(self, names: Sequence[str]) -> None:
         """Refuse the table if one of these columns holds nulls or values that do not fit."""
@@ -95,6 +106,20 @@ class Tables:
         self.subscriptions: list[SubscriptionRow] | None = None
         self.summary: dict[str, Any] = {}
         self.complete = True
+        self.ending: Ending | None = None
+        self.within = WITHIN_S
+        self.clock_error: float | None = None
+
+    def latest(self) -> float:
+        """When the last thing happened that the tables know of."""
+        times = [row.at for row in self.subscriptions or ()]
+        for table, names in (
+            (self.deliveries, ("delivered_at",)),
+            (self.events, ("published_at", "accepted_at")),
+        ):
+            if table is not None:
+                times += table.greatest([name for name in names if table.has(name)])
+        return max(times, default=0.0)
 
     def close(self) -> None:
         """Forget what was kept of text files."""
@@ -140,6 +165,8 @@ def _open_trace(spark: SparkSession, folder: Path, columns: dict[str, str]) -> T
     tables.events = opened.get("events")
     tables.summary = summary
     tables.complete = complete
+    tables.ending = Ending.of(summary, str(folder))
+    tables.clock_error = clocks_apart([summary])
     if "subscriptions" in opened:
         tables.subscriptions = _subscription_rows(opened["subscriptions"])
     return tables

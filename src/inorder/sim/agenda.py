@@ -38,6 +38,10 @@ class Agenda:
     def __len__(self) -> int:
         return len(self._heap)
 
+    def pending(self) -> list[tuple[Callable[..., object], tuple[Any, ...]]]:
+        """What is still to happen, earliest first."""
+        return [(action, args) for _, _, action, args in sorted(self._heap, key=lambda e: e[:2])]
+
     def at(self, when: float, action: Callable[..., object], *args: Any) -> None:
         """Do it then; a time that has passed means now, behind what is due already."""
         self._count += 1

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from inorder.check.ending import Ending
 from inorder.check.trace import Format, TraceWriter
 from inorder.core.machine import Accountable, Builder, Client, Machine
 from inorder.guarantee.compose import Filtering
@@ -40,6 +41,7 @@ class Outcome(Struct, frozen=True):
     # What the machines counted, summed, and what that means (guarantee.describe).
     account: dict[str, float] = {}
     meaning: tuple[str, ...] = ()
+    ending: Ending | None = None
 
     def describe(self) -> list[str]:
         """For people; the faults first, as they are half of the reproduction."""
@@ -75,7 +77,7 @@ def simulate(
             progress(step / PROGRESS_STEPS)
         if not len(world.agenda):
             break
-    world.finish()
+    ending = world.finish(scenario.window)
     if progress:
         progress(1.0)
     account = _account(world)
@@ -90,6 +92,7 @@ def simulate(
         dict(sorted(world.marks.items())),
         account,
         tuple(meaning),
+        ending,
     )
 
 
@@ -111,7 +114,9 @@ def simulate_to_folder(
     progress: Callable[[float], None] | None = None,
 ) -> Outcome:
     """Run a scenario and write its trace; the folder is complete only when this returns."""
-    about: dict[str, Any] = {"seed": seed, "title": scenario.title, "order": scenario.order}
+    about: dict[str, Any] = {
+        "seed": seed, "title": scenario.title, "order": scenario.order, "clock": "simulated",
+    }  # fmt: skip
     with TraceWriter(folder, format, about=about) as trace:
         return simulate(scenario, seed, trace, progress=progress)
 

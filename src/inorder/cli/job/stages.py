@@ -75,7 +75,9 @@ def write_trace(
     folder.mkdir(parents=True, exist_ok=True)
     published = events.select(
         "event", "topic", "publisher", "seq", "published_at",
-        F.col("received_at").alias("accepted_at"), F.lit(None).cast("bigint").alias("after"),
+        F.col("received_at").alias("accepted_at"),
+        F.lit("accepted").alias("outcome"), F.lit(None).cast("string").alias("application"),
+        F.lit(None).cast("string").alias("seen"),
         F.length("attributes").cast("bigint").alias("bytes"), "attributes", "stamp",
     )  # fmt: skip
     tables = {"events": published, "subscriptions": subscriptions}
