@@ -144,9 +144,11 @@ class Troupe:
                 expected += row.count
                 for event in log.events(decode(row.message)):
                     assert event.id not in found, f"{event.id} is in the log twice"
+                    # Those who publish are processes that take nothing.
                     found[event.id] = EventRow(
-                        event.id, event.topic, event.publisher, event.seq, event.published_at
-                    )
+                        event.id, event.topic, event.publisher, event.seq, event.published_at,
+                        seen="{}",
+                    )  # fmt: skip
         file.close()
         return found
 
