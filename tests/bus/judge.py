@@ -47,7 +47,7 @@ def gather(folders: Iterable[Path], within: float = 0.0) -> History:
 def judged(history: History, name: str, options: Any = None) -> dict[str, int]:
     """Fail if a promise is broken; what was looked at, so that a test can say it was something."""
     ordered = guarantee(name)
-    promises = ordered.promises(options or ordered.log.options(ordered.options()))
+    promises = ordered.promises(options or ordered.log.options(ordered.options()), "log")
     verdicts = judge(history, dict.fromkeys((*promises, *ALWAYS)))
     for promise, verdict in verdicts.items():
         assert not verdict.broken, (promise, verdict.witness, verdict.also)

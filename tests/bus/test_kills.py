@@ -170,7 +170,9 @@ class Troupe:
                     name, nth, row.event, str(line["topic"]), row.publisher, row.seq,
                     row.published_at, 1e12, 1e12, bool(line["in_order"]),
                 ))  # fmt: skip
-        return History(deliveries, events.values(), subscriptions, complete=True, ending=DONE)
+        return History(
+            deliveries, events.values(), subscriptions, complete=True, ending=DONE, clock_error=0.0
+        )
 
 
 @pytest.mark.parametrize(("ordered", "kills"), [("total", 10), ("fifo", 4), ("none", 4)])

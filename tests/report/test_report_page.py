@@ -204,6 +204,24 @@ def test_the_headline_fits_the_verdicts(promises, rows, tone, words):
     assert f"<span>{words}</span>" in page
 
 
+def test_only_what_was_promised_makes_the_headline():
+    """The rest is shown, and said not to be promised."""
+    data = ReportData("t", "s", 9, "", {"fifo": KEPT, "total": BROKEN}, promised=["fifo"])
+    page = render(data)
+    assert '<div class="banner kept">' in page
+    words = Page(page).text
+    assert "The promise is kept" in words
+    assert "1 not kept that nobody promised" in words
+    assert "opposite orders (not promised)" in words
+    assert "(not promised)" not in Page(render(ReportData("t", "s", 9, "", {"total": KEPT}))).text
+
+
+def test_the_table_says_how_much_was_judged():
+    counts = {"owed": 240, "deliverable": 300}
+    data = ReportData("t", "s", 9, "", {"reliable": judged("reliable", 0, counts, None)})
+    assert "240 of 300 deliverable pairs (80 %) were owed" in Page(render(data)).text
+
+
 def test_a_recorded_verdict_of_another_kind_is_shown_beside_the_headline():
     data = realistic()
     data.verdict = "incomplete"

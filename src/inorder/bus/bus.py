@@ -91,6 +91,7 @@ class Bus:
         self.closing = False
         self._guarantee = guarantee(ordered)
         self._options = self._options_of(self._guarantee, order)
+        self._order = dict(order)
         self.trace = LiveTrace(None, "jsonl", self.name, {})
         self._trace_settings = (trace, trace_format)
         self.host = Host(broker_at(url, deadline), self._fail)
@@ -137,7 +138,8 @@ class Bus:
             raise
         try:
             folder, format = self._trace_settings
-            about = {"driver": "live", "order": {"guarantee": self._guarantee.name}}
+            order = {**self._order, "guarantee": self._guarantee.name}
+            about = {"driver": "live", "order": order}
             await self._claim(self.name)
             self.trace = LiveTrace(folder, format, self.name, about)
             self._publisher = Publisher(
@@ -383,6 +385,7 @@ class Bus:
         )  # fmt: skip
         node.owner = subscription
         self._subscriptions[name] = subscription
+        self.trace.reads_with(ordered.name)
         return subscription
 
     async def _check_topics(self, ordered: Guarantee, topics: Iterable[str]) -> None:

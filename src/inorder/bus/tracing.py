@@ -38,6 +38,7 @@ class LiveTrace:
         self, folder: Path | str | None, format: Format, application: str, about: dict[str, Any]
     ) -> None:
         self._application = application
+        self._read_with: set[str] = set()
         self._writer: TraceWriter | None = None
         # The last number of each name, and where its present subscription began to count.
         self._last: dict[str, int] = {}
@@ -53,6 +54,10 @@ class LiveTrace:
             clock = {"clock": f"host {platform.node()}"}
             self._writer = TraceWriter(folder, format, {**about, **clock})
             _open[self._folder] = self
+
+    def reads_with(self, guarantee: str) -> None:
+        """A subscription has this guarantee, whatever that of the bus is."""
+        self._read_with.add(guarantee)
 
     def taken(self, subscriber: str, nth: int) -> None:
         """The application has taken a delivery."""
@@ -144,4 +149,5 @@ class LiveTrace:
             _open.pop(self._folder, None)
             elsewhere = ("whatever other buses do",)
             self._writer.ended(Ending(quiet=False, ended_at=now, under_way=elsewhere))
+            self._writer.about(read_with=sorted(self._read_with))
             self._writer.close()

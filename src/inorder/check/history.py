@@ -14,12 +14,13 @@ Ground rules, shared by all judges:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from msgspec.structs import replace
 
+from inorder.check import merge
 from inorder.check.ending import Ending, clocks_apart, window
 from inorder.check.holding import OPS, Holding, holdings_of, json_object
 from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow, read_summary, read_table
@@ -83,6 +84,31 @@ class History:
             within=within,
             clock_error=clocks_apart([summary]) if clock_error is None else clock_error,
             source=str(folder),
+        )
+
+    @classmethod
+    def read_all(cls, folders: Sequence[str | os.PathLike[str]]) -> History:
+        """The traces of several processes as one run."""
+        parts = {str(folder): cls.read(folder) for folder in folders}
+        merge.apart("subscriber", {path: _subscribers(one) for path, one in parts.items()})
+        merge.apart("application", {path: one.applications for path, one in parts.items()})
+        summaries = [read_summary(folder) for folder in folders]
+        histories = list(parts.values())
+        changes = [
+            merge.with_ends(one.subscriptions, one.ending)
+            for one in histories
+            if one.subscriptions is not None
+        ]
+        events = [one.events for one in histories if one.events is not None]
+        return cls(
+            [row for one in histories for row in one.deliveries],
+            [row for some in events for row in some] if len(events) == len(parts) else None,
+            [row for some in changes for row in some] if len(changes) == len(parts) else None,
+            complete=all(one.complete for one in histories),
+            accepted_known=all(one.accepted_known for one in histories),
+            ending=merge.ending_of([one.ending for one in histories]),
+            clock_error=clocks_apart(summaries),
+            source=", ".join(parts),
         )
 
     @classmethod
@@ -186,6 +212,11 @@ class History:
                 raise BadTrace(self.source, f"event {row.event} is published twice")
             names.add(row.event)
             numbers.add((row.publisher, row.seq))
+
+
+def _subscribers(history: History) -> set[str]:
+    named = {row.subscriber for row in history.subscriptions or ()}
+    return named | {row.subscriber for row in history.deliveries}
 
 
 def application(event: EventRow) -> str:

@@ -164,9 +164,13 @@ class TraceWriter:
             if rows:
                 self._flush(table)
 
+    def about(self, **facts: Any) -> None:
+        """Remember more about the run, for the last write of `trace.json`."""
+        self._about.update(facts)
+
     def ended(self, ending: Ending) -> None:
         """Remember how the run ended, for the last write of `trace.json`."""
-        self._about.update(ending.to_json())
+        self.about(**ending.to_json())
 
     def close(self) -> None:
         """Write what is left and say that the trace is complete."""

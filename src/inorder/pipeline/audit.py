@@ -5,7 +5,7 @@ Every promise is judged by its own file. What a log's columns do not allow is sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from inorder.check.accepted import NOT_COMPLETE
+from inorder.check.decision import EXIT_CODES, decide
 from inorder.check.ending import lasts_until, window
+from inorder.check.extent import extent
 from inorder.check.holding import holdings_of
 from inorder.check.verdict import Verdict, not_judged
 from inorder.core.errors import UnknownName
+from inorder.guarantee.traced import promises_of
 from inorder.pipeline import (
     accepted,
     bounds,
@@ -44,8 +47,6 @@ PROMISES = (
     "filter", "accepted", "realtime",
 )  # fmt: skip
 
-EXIT_CODES = {"kept": 0, "broken": 1, "incomplete": 2}
-
 # Two names share a 64-bit code about once in a million logs of ten million names.
 _ATTEMPTS = 5
 
@@ -53,7 +54,8 @@ Progress = Callable[[str, float], None]
 
 
 class AuditResult(Struct):
-    """`asked` are the promises named by the caller; none means all that can be judged."""
+    """`asked` are the promises named by the caller; none means all that can be judged. `promised`
+    are those of the guarantee that made the trace; None when the trace does not say which."""
 
     verdict: str
     rows: int
@@ -62,6 +64,7 @@ class AuditResult(Struct):
     complete: bool = True
     asked: list[str] = []
     about: dict[str, Any] = {}
+    promised: list[str] | None = None
     crossings: list[dict[str, Any]] = []  # some disagreements, for pictures
 
     @property
@@ -71,22 +74,29 @@ class AuditResult(Struct):
     def to_json(self) -> dict[str, Any]:
         """The contract of `inorder audit --json` (docs/audit.md)."""
         promises = {name: _plain(verdict) for name, verdict in self.promises.items()}
-        return {"verdict": self.verdict, "rows": self.rows, "promises": promises}
+        return {
+            "verdict": self.verdict,
+            "rows": self.rows,
+            "promises": promises,
+            "promised": self.promised,
+        }
 
 
 def audit(
     spark: SparkSession,
-    path: str,
+    path: str | Sequence[str],
     columns: Mapping[str, str] | None = None,
     promises: Iterable[str] | None = None,
     progress: Progress | None = None,
     *,
     within: float | None = None,
     clock_error: float | None = None,
+    promised: Iterable[str] | None = None,
 ) -> AuditResult:
-    """Judge the trace or delivery log at `path`; `columns` maps our names to theirs.
+    """Judge the trace or delivery log at `path`, or several traces as one run.
 
-    `within` replaces the window of the run, `clock_error` is how far clocks may be apart.
+    `columns` maps our names to theirs. `within` replaces the window of the run, `clock_error` is
+    how far clocks may be apart, `promised` replaces what the guarantee of the trace promises.
     """
     asked = list(dict.fromkeys(promises or ()))
     for name in asked:
@@ -95,7 +105,7 @@ def audit(
     wanted = [name for name in PROMISES if not asked or name in asked]
     progress = progress or (lambda what, share: None)
     progress("opening", 0.0)
-    tables = open_tables(spark, str(path), columns)
+    tables = open_tables(spark, path, columns)
     tables.within = window(tables.ending, within)
     if tables.ending is not None:
         tables.ending = replace(tables.ending, within=tables.within)
@@ -106,26 +116,22 @@ def audit(
             verdicts, crossings = _judge(spark, tables, wanted, progress)
     finally:
         tables.close()
+    if promised is None:
+        rows = tables.subscriptions or ()
+        filtered = any(row.where is not None for row in rows)
+        promised = promises_of(tables.summary, filtered)
+    names = None if promised is None else list(promised)
     return AuditResult(
-        overall(verdicts, asked, tables.complete),
+        decide(verdicts, names, asked, tables.complete),
         tables.deliveries.rows,
         verdicts,
         source=tables.path,
         complete=tables.complete,
         asked=asked,
+        promised=names,
         about={name: value for name, value in tables.summary.items() if name != "rows"},
         crossings=crossings,
     )
-
-
-def overall(verdicts: Mapping[str, Verdict], asked: Iterable[str], complete: bool) -> str:
-    """One word for all promises; filter, when nobody filters, is no reason for "incomplete"."""
-    judged = [verdict for verdict in verdicts.values() if verdict.judged]
-    if any(verdict.broken for verdict in verdicts.values()):
-        return "broken"
-    if not judged or not complete or any(not verdicts[name].judged for name in asked):
-        return "incomplete"
-    return "kept"
 
 
 @contextmanager
@@ -277,5 +283,6 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "witness": verdict.witness,
         "counts": verdict.counts,
         "why": verdict.why,
+        "extent": extent(verdict),
         "also": {name: _plain(each) for name, each in verdict.also.items()},
     }

@@ -7,7 +7,7 @@ where those were published. A log without times is drawn by `nth`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -36,16 +36,16 @@ _LATENCIES = {
 
 def write_report(
     spark: SparkSession,
-    path: str,
+    path: str | Sequence[str],
     result: AuditResult,
     out: str | os.PathLike[str],
     columns: Mapping[str, str] | None = None,
 ) -> None:
     """Write the page; an interruption leaves an older page, or none, but never half a page."""
     target = Path(out)
-    tables = open_tables(spark, str(path), columns)
+    tables = open_tables(spark, path, columns)
     try:
-        with boundary(str(path)):
+        with boundary(result.source):
             text = render(report_data(tables.deliveries, result))
     finally:
         tables.close()
@@ -61,6 +61,7 @@ def report_data(deliveries: Table, result: AuditResult) -> ReportData:
         verdict=result.verdict,
         promises=result.promises,
         about=result.about,
+        promised=result.promised,
         latency=latencies(deliveries),
         pictures=[picture(deliveries, crossing) for crossing in result.crossings],
     )

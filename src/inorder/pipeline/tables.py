@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+from inorder.check import merge
 from inorder.check.ending import WITHIN_S, Ending, clocks_apart
 from inorder.check.trace import SUMMARY_FILE, TABLES, DeliveryRow, SubscriptionRow, read_summary
-from inorder.core.errors import BadTrace, UnknownName
+from inorder.core.errors import BadTrace, Misuse, UnknownName
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.files import Files, find_files, format_of, is_remote
 from inorder.pipeline.text import read_csv, read_json
@@ -36,7 +37,7 @@ class Table:
         self.raw = raw
         self.rows = rows
         self.columns = frozenset(raw.columns)
-        self._hints = hints
+        self.hints = hints
         kinds = dict(raw.dtypes)
         for name in raw.columns:
             if hints[name] in _WORDS and not _is_scalar(kinds[name]):
@@ -47,6 +48,14 @@ class Table:
 
     def has(self, *names: str) -> bool:
         return self.columns.issuperset(names)
+
+    def distinct(self, *names: str) -> set[str]:
+        """The different values of a column, or of the first of these that is not null."""
+        from pyspark.sql import functions as F
+
+        with boundary(self.path):
+            found = self.frame.select(F.coalesce(*names)).distinct().collect()
+        return {row[0] for row in found if row[0] is not None}
 
     def greatest(self, names: Sequence[str]) -> list[float]:
         """The greatest value of each of these columns, of those that hold any."""
@@ -66,7 +75,7 @@ class Table:
         kinds = dict(self.raw.dtypes)
         counts = []
         for name in wanted:
-            raw, typed = F.col(name), _typed(name, kinds[name], self._hints[name])
+            raw, typed = F.col(name), _typed(name, kinds[name], self.hints[name])
             odd = raw.isNotNull() & typed.isNull()
             counts += [F.count_if(raw.isNull()), F.count_if(odd), F.min(F.when(odd, raw))]
         with boundary(self.path):
@@ -76,7 +85,7 @@ class Table:
             if nulls:
                 raise BadTrace(self.path, f"column {name!r} is null in {_of(nulls, found[0])}")
             if odd:
-                what = _WORDS.get(self._hints[name], "value")
+                what = _WORDS.get(self.hints[name], "value")
                 told = f"column {name!r} holds no {what} in {_of(odd, found[0])}"
                 raise BadTrace(self.path, f"{told} (for instance {str(example)[:40]!r})")
 
@@ -110,6 +119,19 @@ class Tables:
         self.within = WITHIN_S
         self.clock_error: float | None = None
 
+    def subscribers(self) -> set[str]:
+        """Everybody who delivered something or held anything."""
+        named = {row.subscriber for row in self.subscriptions or ()}
+        return named | self.deliveries.distinct("subscriber")
+
+    def applications(self) -> set[str]:
+        """Everybody who published."""
+        if self.events is None or not self.events.has("publisher"):
+            return set()
+        if self.events.has("application"):
+            return self.events.distinct("application", "publisher")
+        return self.events.distinct("publisher")
+
     def latest(self) -> float:
         """When the last thing happened that the tables know of."""
         times = [row.at for row in self.subscriptions or ()]
@@ -128,8 +150,19 @@ class Tables:
                 table.raw.unpersist()
 
 
-def open_tables(spark: SparkSession, path: str, columns: Mapping[str, str] | None = None) -> Tables:
-    """Open PATH; `columns` maps our column names of the deliveries to theirs."""
+def open_tables(
+    spark: SparkSession, path: str | Sequence[str], columns: Mapping[str, str] | None = None
+) -> Tables:
+    """Open a path, or several traces as one run; `columns` maps our column names of the deliveries
+    to theirs."""
+    paths = [path] if isinstance(path, str) else list(path)
+    if len(set(paths)) < len(paths):
+        raise Misuse(f"{max(paths, key=paths.count)}: is named twice")
+    opened = [_open_one(spark, each, columns) for each in paths]
+    return opened[0] if len(opened) == 1 else _merged(spark, opened)
+
+
+def _open_one(spark: SparkSession, path: str, columns: Mapping[str, str] | None) -> Tables:
     columns = dict(columns or {})
     known = list(DeliveryRow.__struct_fields__)
     for name in sorted(columns):
@@ -141,6 +174,39 @@ def open_tables(spark: SparkSession, path: str, columns: Mapping[str, str] | Non
             raise BadTrace(path, "holds no deliveries")
         return Tables(path, deliveries, foreign=True)
     return _open_trace(spark, Path(path), columns)
+
+
+def _merged(spark: SparkSession, parts: Sequence[Tables]) -> Tables:
+    """The traces of several processes as one run (check/merge.py)."""
+    if foreign := [part.path for part in parts if part.foreign]:
+        raise Misuse(f"{foreign[0]}: is no trace of ours; of other logs one is judged at a time")
+    merge.apart("subscriber", {part.path: part.subscribers() for part in parts})
+    merge.apart("application", {part.path: part.applications() for part in parts})
+    path = ", ".join(part.path for part in parts)
+    tables = Tables(path, _united(path, [part.deliveries for part in parts]), foreign=False)
+    events = [part.events for part in parts if part.events is not None]
+    if len(events) == len(parts):
+        tables.events = _united(path, events)
+    changes = [part.subscriptions for part in parts if part.subscriptions is not None]
+    if len(changes) == len(parts):
+        tables.subscriptions = [
+            row
+            for rows, part in zip(changes, parts, strict=True)
+            for row in merge.with_ends(rows, part.ending)
+        ]
+    tables.summary = merge.summary_of([part.summary for part in parts])
+    tables.complete = all(part.complete for part in parts)
+    tables.ending = merge.ending_of([part.ending for part in parts])
+    tables.clock_error = clocks_apart([part.summary for part in parts])
+    return tables
+
+
+def _united(path: str, parts: Sequence[Table]) -> Table:
+    """The rows of all; a column that one of them lacks is null there."""
+    raw = parts[0].frame
+    for part in parts[1:]:
+        raw = raw.unionByName(part.frame, allowMissingColumns=True)
+    return Table(path, raw, parts[0].hints, sum(part.rows for part in parts))
 
 
 def _is_trace(path: Path) -> bool:

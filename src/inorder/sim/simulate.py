@@ -48,9 +48,18 @@ class Outcome(Struct, frozen=True):
         lines = [f"fault    {faults.describe(fault)}" for fault in self.faults]
         lines.append(f"events   {self.published} published, {self.missed} not (publisher down)")
         lines.append(f"reached  {self.delivered} deliveries in {self.virtual_s:.1f} virtual s")
+        if self.ending is not None and not self.ending.quiet:
+            what = _some(self.ending.under_way)
+            lines.append(f"cut      at {self.ending.ended_at:g} s, still to happen: {what}")
         lines += [f"mark     {mark}: {count}" for mark, count in self.marks.items()]
         lines += self.meaning
         return lines
+
+
+def _some(lines: tuple[str, ...], most: int = 4) -> str:
+    """The first of them; the others are in trace.json."""
+    more = f" and {len(lines) - most} more" if len(lines) > most else ""
+    return ", ".join(lines[:most]) + more
 
 
 def simulate(

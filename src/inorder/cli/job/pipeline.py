@@ -38,7 +38,7 @@ from inorder.cli.job.stages import (
     wait_for,
     write_trace,
 )
-from inorder.cli.job.summary import Variant, sentences_of, variant_of
+from inorder.cli.job.summary import COMPARED, Variant, sentences_of, variant_of
 from inorder.cli.job.tables import (
     Member,
     PipelineTable,
@@ -229,7 +229,7 @@ class PipelineJob:
         from inorder.pipeline.report import write_report
 
         progress(f"{name}: auditing on Spark", 0.0)
-        result = audit(session, str(folder))
+        result = audit(session, str(folder), promised=COMPARED)
         progress(f"{name}: writing the report", 0.0)
         write_report(session, str(folder), result, self._page(name))
         detect = self.table.detect if name != "pipeline" else None

@@ -98,6 +98,10 @@ class Variant(Struct, frozen=True):
         }
 
 
+# Variants are compared by the same promises, whatever the guarantee of each of them promises.
+COMPARED = ("total", "causal", "fifo", "unique", "reliable", "filter")
+
+
 def variant_of(
     spark: SparkSession, name: str, folder: Path, result: AuditResult, detect: DetectTable | None
 ) -> Variant:
