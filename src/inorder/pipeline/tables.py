@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 REQUIRED = ("subscriber", "nth", "event")
 
 _SCALARS = ("string", "bigint", "int", "smallint", "tinyint", "double", "float", "boolean")
+_SQL = {int: "bigint", float: "double", bool: "boolean", str: "string"}
 _WORDS = {int: "whole number", float: "number or time", bool: "true or false", str: "text"}
 
 
@@ -119,6 +120,10 @@ class Tables:
         self.within = WITHIN_S
         self.clock_error: float | None = None
 
+    def holds_no(self, table: str) -> bool:
+        """Whether its writer says that the table is empty: its file has nothing to read then."""
+        return bool(_rows_of(self.summary, table) == 0)
+
     def subscribers(self) -> set[str]:
         """Everybody who delivered something or held anything."""
         named = {row.subscriber for row in self.subscriptions or ()}
@@ -185,14 +190,11 @@ def _merged(spark: SparkSession, parts: Sequence[Tables]) -> Tables:
     path = ", ".join(part.path for part in parts)
     tables = Tables(path, _united(path, [part.deliveries for part in parts]), foreign=False)
     events = [part.events for part in parts if part.events is not None]
-    if len(events) == len(parts):
+    if events and all(part.events is not None or part.holds_no("events") for part in parts):
         tables.events = _united(path, events)
-    changes = [part.subscriptions for part in parts if part.subscriptions is not None]
-    if len(changes) == len(parts):
+    if all(part.subscriptions is not None or part.holds_no("subscriptions") for part in parts):
         tables.subscriptions = [
-            row
-            for rows, part in zip(changes, parts, strict=True)
-            for row in merge.with_ends(rows, part.ending)
+            row for part in parts for row in merge.with_ends(part.subscriptions or (), part.ending)
         ]
     tables.summary = merge.summary_of([part.summary for part in parts])
     tables.complete = all(part.complete for part in parts)
@@ -221,10 +223,13 @@ def _open_trace(spark: SparkSession, folder: Path, columns: dict[str, str]) -> T
     complete = bool(summary.get("complete", True))
     opened: dict[str, Table] = {}
     for name in ("deliveries", "events", "subscriptions"):
-        if place := _place(folder, name):
+        place = _place(folder, name)
+        if place and not (_rows_of(summary, name) == 0 and _is_nothing(place)):
             files = find_files(str(place))
             mapping = columns if name == "deliveries" else {}
             opened[name] = _open(spark, name, files, mapping, torn_is_fine=not complete)
+    if _rows_of(summary, "deliveries") == 0 and _is_nothing(_place(folder, "deliveries")):
+        opened["deliveries"] = _empty(spark, str(folder), "deliveries")
     if "deliveries" not in opened:
         raise BadTrace(str(folder), "holds no table 'deliveries'")
     tables = Tables(str(folder), opened["deliveries"], foreign=False)
@@ -236,6 +241,24 @@ def _open_trace(spark: SparkSession, folder: Path, columns: dict[str, str]) -> T
     if "subscriptions" in opened:
         tables.subscriptions = _subscription_rows(opened["subscriptions"])
     return tables
+
+
+def _rows_of(summary: Mapping[str, Any], table: str) -> Any:
+    """How many rows its writer says a table has; None if nobody says."""
+    rows = summary.get("rows")
+    return rows.get(table) if isinstance(rows, dict) else None
+
+
+def _is_nothing(place: Path | None) -> bool:
+    return place is None or (place.is_file() and not place.stat().st_size)
+
+
+def _empty(spark: SparkSession, path: str, table: str) -> Table:
+    """A table that its writer says is empty: a text file of it has nothing to read."""
+    hints = _hints(table)
+    columns = ", ".join(f"`{name}` {_SQL.get(hint, 'string')}" for name, hint in hints.items())
+    with boundary(path):
+        return Table(path, spark.createDataFrame([], columns), hints, 0)
 
 
 def _place(folder: Path, table: str) -> Path | None:
