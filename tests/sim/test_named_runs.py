@@ -89,8 +89,8 @@ def test_publications_that_never_end_are_counted_and_not_taken_for_unknown(monke
 
 
 def test_total_orders_unanswered_publications_are_seen():
-    """The world of docs/total.md: a link that is never greeted leaves 40 of 150 without an answer,
-    and everything else is kept."""
+    """The world of docs/total.md: over links that reorder, managers fall behind and leave 40 of 150
+    without an answer 20 s later. Everything else that is promised is kept."""
     verdicts = judge(ran(WORLD.replace("GUARANTEE", "total"), seed=7).history())
     assert verdicts["accepted"].violations == 40
     assert verdicts["accepted"].counts["published"] == 150
