@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from inorder.check.ending import Ending
 from inorder.check.trace import SUMMARY_FILE
 from inorder.cli.job.tables import Member, RunTable, SinkTable
 from inorder.core.errors import BadScenario
@@ -69,7 +70,10 @@ def write_trace(
     subscriptions: DataFrame,
     about: dict[str, Any],
 ) -> None:
-    """The tables of a trace; `deliveries` is None when they are there already."""
+    """The tables of a trace; `deliveries` is None when they are there already.
+
+    The job has read all there was, and everybody has been given his part: the run ended quiet.
+    """
     from pyspark.sql import functions as F
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -85,7 +89,10 @@ def write_trace(
         tables["deliveries"] = deliveries.select(*_DELIVERY)
     for name, table in tables.items():
         table.write.mode("overwrite").parquet(str((folder / name).absolute()))
-    summary = json.dumps({**about, "complete": True}, indent=2, sort_keys=True)
+    last = events.agg(F.max("received_at")).collect()[0][0]
+    ending = Ending(quiet=True, ended_at=float(last or 0.0), within=0.0)
+    facts = {**about, **ending.to_json(), "complete": True}
+    summary = json.dumps(facts, indent=2, sort_keys=True)
     (folder / SUMMARY_FILE).write_text(summary + "\n")
 
 
