@@ -253,7 +253,7 @@ class Log:
             events,
             {name: _column(frame, name)[order] for name in more},
         )
-        if _repeats_position(rows):
+        if _repeats_nth(rows):
             self.table.explain_nths()
             raise Recode  # two subscribers share a code: by name no `nth` repeats
         return rows
@@ -318,7 +318,7 @@ def _column(frame: Any, name: str) -> Array:
     return np.asarray(column.to_numpy())
 
 
-def _repeats_position(rows: Rows) -> bool:
+def _repeats_nth(rows: Rows) -> bool:
     same = rows.nth[1:] == rows.nth[:-1]
     if not same.any():
         return False
