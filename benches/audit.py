@@ -57,7 +57,7 @@ def generate(folder: Path, rows: int, subscribers: int, disorder: str) -> None:
         table = pa.table(
             {
                 "subscriber": names.take(pa.array(who)),
-                "position": place + 1,
+                "nth": place + 1,
                 "event": ids.take(pa.array(event)),
                 "publisher": publishers.take(pa.array(event % PUBLISHERS)),
                 "seq": (event // PUBLISHERS + 1).astype(np.int64),
@@ -124,9 +124,9 @@ def measure(spark: Any, folder: Path, rounds: int, memory: Memory) -> None:
     from inorder.pipeline.audit import audit
 
     frame = spark.read.parquet(str(folder))
-    scanned = frame.select("subscriber", "position", "event")
+    scanned = frame.select("subscriber", "nth", "event")
     doubles = frame.groupBy("subscriber", "event").count().where("count > 1")
-    line = Window.partitionBy("subscriber", "publisher").orderBy("position")
+    line = Window.partitionBy("subscriber", "publisher").orderBy("nth")
     before = frame.withColumn("before", F.lag("seq").over(line))
     jobs: dict[str, Callable[[], Any]] = {
         "scan": lambda: scanned.write.format("noop").mode("overwrite").save(),

@@ -5,7 +5,7 @@
 Tables: rows/s to a sink that drops them; the yardstick is a SQL sort of the same rows by subscriber
 and arrival, which is what `order` has to do first. Streams: rows/s and seconds of a micro-batch,
 beside `foreachBatch` with the same sort. `hold 5 %`: five rows in a hundred arrive up to 30 places
-late. Before anything is timed, the positions are compared with the true order.
+late. Before anything is timed, the order is compared with the true order.
 """
 
 from __future__ import annotations
@@ -94,15 +94,15 @@ def plain(frame: Any) -> Any:
 def by_pandas(frame: Any) -> Any:
     def ranked(rows: Any) -> Any:
         rows = rows.sort_values(list(KEYS[1:]))
-        rows["position"] = range(1, len(rows) + 1)
+        rows["nth"] = range(1, len(rows) + 1)
         return rows
 
-    schema = frame.withColumn("position", frame["arrival"]).schema
+    schema = frame.withColumn("nth", frame["arrival"]).schema
     return frame.groupBy("subscriber").applyInPandas(ranked, schema)
 
 
 def check(ordered: Any, rows: int) -> None:
-    wrong = ordered.where("position != place + 1 or not in_order").count()
+    wrong = ordered.where("nth != place + 1 or not in_order").count()
     assert ordered.count() == rows // SUBSCRIBERS * SUBSCRIBERS, "rows are missing"
     assert wrong == 0, f"{wrong} rows are out of order"
 

@@ -150,6 +150,9 @@ class Nowhere:
     def write(self, table: str, row: Any) -> None:
         pass
 
+    def ended(self, ending: Any) -> None:
+        pass
+
 
 def our_world(log: Arrivals | None = None, trace: bool = False) -> int:
     """The whole simulator: machines behind the effect contract over the packet model."""

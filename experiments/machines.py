@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from inorder.check.ending import Ending
 from inorder.check.trace import DeliveryRow, EventRow, MessageRow
 from inorder.sim.scenario import Scenario, from_table
 from inorder.sim.simulate import Outcome, simulate
@@ -30,6 +31,9 @@ class Memory:
 
     def write(self, table: str, row: Struct) -> None:
         getattr(self, table).append(row)
+
+    def ended(self, ending: Ending) -> None:
+        pass
 
     def by_subscriber(self, in_order_only: bool = False) -> dict[str, list[DeliveryRow]]:
         """Deliveries of each subscriber, as they came."""

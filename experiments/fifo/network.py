@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from experiments.machines import story
 from experiments.points import MACHINES
+from inorder.check.ending import Ending
 from inorder.check.trace import DeliveryRow, EventRow
 from inorder.sim.brokers import Brokers
 from inorder.sim.path import Stream
@@ -130,6 +131,9 @@ class _Kept:
             self.arrived[key][row.seq - 1] = row.received_at
         elif isinstance(row, EventRow):
             assert row.seq <= self._published[row.publisher]
+
+    def ended(self, ending: Ending) -> None:
+        pass
 
 
 def generator(*parts: object) -> np.random.Generator:

@@ -7,13 +7,19 @@ from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from inorder.bus.bus import Bus
 from inorder.check import History, judge
+from inorder.check.ending import Ending
 from inorder.check.trace import read_table
 from inorder.guarantee.registry import guarantee
 
 # What every guarantee keeps on a bus: a log loses nothing and doubles nothing.
 ALWAYS = ("unique", "reliable", "filter")
+
+
+DONE = Ending(quiet=True, ended_at=0.0, within=0.0)
 
 
 def run(job: Callable[[], Coroutine[Any, Any, Any]], limit_s: float = 30.0) -> Any:
@@ -25,21 +31,23 @@ def run(job: Callable[[], Coroutine[Any, Any, Any]], limit_s: float = 30.0) -> A
     return asyncio.run(limited())
 
 
-def gather(folders: Iterable[Path]) -> History:
-    """The traces of several buses as one history. Nothing is under way any more: the caller says
-    so by asking."""
+def gather(folders: Iterable[Path], within: float = 0.0) -> History:
+    """The traces of several buses as one history. Nothing is under way any more, and everybody has
+    read what was there for him: the caller says so by asking, or gives a window to those who left
+    before."""
     tables: dict[str, list[Any]] = {"deliveries": [], "events": [], "subscriptions": []}
     for folder in folders:
         for table, rows in tables.items():
             if (folder / f"{table}.jsonl").exists():
                 rows += read_table(folder, table)
-    return History(**tables, complete=True, source="live")
+    ending = replace(DONE, within=within)
+    return History(**tables, complete=True, ending=ending, clock_error=0.0, source="live")
 
 
 def judged(history: History, name: str, options: Any = None) -> dict[str, int]:
     """Fail if a promise is broken; what was looked at, so that a test can say it was something."""
     ordered = guarantee(name)
-    promises = ordered.promises(options or ordered.log.options(ordered.options()))
+    promises = ordered.promises(options or ordered.log.options(ordered.options()), "log")
     verdicts = judge(history, dict.fromkeys((*promises, *ALWAYS)))
     for promise, verdict in verdicts.items():
         assert not verdict.broken, (promise, verdict.witness, verdict.also)

@@ -27,7 +27,7 @@ from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow
 from inorder.core.limits import OWNER_SILENT_S_MAX
 from inorder.core.wire import Decoder
 from inorder.guarantee.registry import guarantee
-from tests.bus.judge import judged
+from tests.bus.judge import DONE, judged
 from tests.bus.worker import TOPICS, lines
 
 ROOT = Path(__file__).parents[2]
@@ -144,9 +144,11 @@ class Troupe:
                 expected += row.count
                 for event in log.events(decode(row.message)):
                     assert event.id not in found, f"{event.id} is in the log twice"
+                    # Those who publish are processes that take nothing.
                     found[event.id] = EventRow(
-                        event.id, event.topic, event.publisher, event.seq, event.published_at
-                    )
+                        event.id, event.topic, event.publisher, event.seq, event.published_at,
+                        seen="{}",
+                    )  # fmt: skip
         file.close()
         return found
 
@@ -162,13 +164,15 @@ class Troupe:
         for name in SUBSCRIBERS:
             # Held from before the first event on: a replay from the beginning misses nothing.
             subscriptions.append(SubscriptionRow(name, "subscribe", [*TOPICS], None, "{}", 0.0, 0))
-            for position, line in enumerate(self.delivered(name), 1):
+            for nth, line in enumerate(self.delivered(name), 1):
                 row = events[str(line["event"])]
                 deliveries.append(DeliveryRow(
-                    name, position, row.event, str(line["topic"]), row.publisher, row.seq,
+                    name, nth, row.event, str(line["topic"]), row.publisher, row.seq,
                     row.published_at, 1e12, 1e12, bool(line["in_order"]),
                 ))  # fmt: skip
-        return History(deliveries, events.values(), subscriptions, complete=True)
+        return History(
+            deliveries, events.values(), subscriptions, complete=True, ending=DONE, clock_error=0.0
+        )
 
 
 @pytest.mark.parametrize(("ordered", "kills"), [("total", 10), ("fifo", 4), ("none", 4)])

@@ -12,26 +12,39 @@ import json
 from typing import Any
 
 from inorder.check import History
+from inorder.check.ending import Ending
 from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow
+
+# A run that ended with nothing under way, timed by one clock; and no window, so that a test says
+# what it means to the moment.
+QUIET = {"ending": Ending(quiet=True, ended_at=100.0, within=0.0), "clock_error": 0.0}
 
 
 def publish(
     event: str,
     topic: str = "t",
     at: float = 1.0,
-    after: int | None = 0,
+    seen: str | None = "",
     accepted: bool = True,
+    application: str | None = None,
+    outcome: str | None = None,
+    took: float = 0.5,
     **attributes: Any,
 ) -> EventRow:
+    """`seen` in short: `"b 1 c 2"` is one delivery of b and two of c; None is not recorded."""
     publisher, seq = event.split(":")
+    words = (seen or "").split()
+    counts = {name: int(count) for name, count in zip(words[::2], words[1::2], strict=True)}
     return EventRow(
         event,
         topic,
         publisher,
         int(seq),
         at,
-        at + 0.5 if accepted else None,
-        after,
+        at + took if accepted else None,
+        outcome,
+        application,
+        None if seen is None else json.dumps(counts),
         attributes=json.dumps(attributes),
     )
 
@@ -66,7 +79,7 @@ def change(
 
 
 def build(*rows: Any, **flags: Any) -> History:
-    """A history; deliveries take topic and time from the event, and count their positions."""
+    """A history; deliveries take topic and time from the event, and count their places."""
     events = [row for row in rows if isinstance(row, EventRow)]
     changes = [row for row in rows if isinstance(row, SubscriptionRow)]
     published = {row.event: row for row in events}
@@ -91,4 +104,4 @@ def build(*rows: Any, **flags: Any) -> History:
                 in_order=not word.startswith("?"),
             )
         )
-    return History(deliveries, events, changes, **flags)
+    return History(deliveries, events, changes, **{**QUIET, **flags})

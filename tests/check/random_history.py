@@ -7,8 +7,10 @@ import random
 from typing import Any
 
 from inorder.check import History
+from inorder.check.ending import Ending
 from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow
 
+OUTCOMES = [None, None, "refused", "unknown"]
 WHERES = [None, None, "x < :a", "NOT x = :a AND y LIKE 'b%'", "x IS NULL OR flag"]
 
 
@@ -34,7 +36,14 @@ def any_history(rng: random.Random) -> History:
         changes,
         complete=rng.random() < 0.9,
         accepted_known=rng.random() < 0.8,
+        ending=rng.choice([None, _any_ending(rng), _any_ending(rng)]),
+        clock_error=rng.choice([None, 0.0, 0.0, 1.0, 2.0]),
     )
+
+
+def _any_ending(rng: random.Random) -> Ending:
+    within = rng.choice([0.0, 1.0, 2.0, 10.0])
+    return Ending(quiet=rng.random() < 0.5, ended_at=float(rng.randint(5, 12)), within=within)
 
 
 def _any_events(rng: random.Random, topics: list[str], publishers: list[str]) -> list[EventRow]:
@@ -50,12 +59,19 @@ def _any_events(rng: random.Random, topics: list[str], publishers: list[str]) ->
                     publisher,
                     seq,
                     float(rng.randint(0, 6)),
-                    rng.choice([None, 7.0, 7.0, 7.0]),
-                    rng.choice([None, 0, 0, rng.randint(0, 6)]),
+                    accepted := rng.choice([None, 7.0, 7.0, float(rng.randint(seq, 9))]),
+                    rng.choice(OUTCOMES) if accepted is None else "accepted",
+                    rng.choice([None, None, "a", "b", "p"]),
+                    rng.choice([None, "{}", _any_seen(rng), _any_seen(rng)]),
                     attributes=json.dumps(any_attributes(rng)),
                 )
             )
     return events
+
+
+def _any_seen(rng: random.Random) -> str:
+    names = rng.sample(["a", "b", "c", "nobody"], rng.randint(0, 2))
+    return json.dumps({name: rng.randint(0, 6) for name in names})
 
 
 def any_attributes(rng: random.Random) -> dict[str, Any]:
@@ -141,6 +157,7 @@ class _Run:
         self.changes: list[SubscriptionRow] = []
         self.held: dict[str, dict[str, int | None]] = {node: {} for node in self.nodes}
         self.made = dict.fromkeys(self.nodes, 0)
+        self.told: dict[str, int] = {}
         self.seqs = dict.fromkeys([*self.nodes, "p"], 0)
         self.belated: dict[str, list[EventRow]] = {node: [] for node in self.nodes}
 
@@ -152,7 +169,9 @@ class _Run:
             self.step()
         for node in self.nodes:
             self.catch_up(node)
-        return History(self.deliveries, self.events, self.changes)
+        # Whoever goes is handed all that was due first, so the window may be as short as can be.
+        ending = Ending(quiet=True, ended_at=self.now, within=0.0)
+        return History(self.deliveries, self.events, self.changes, ending=ending, clock_error=0.0)
 
     def step(self) -> None:
         if self.rng.random() < 0.8:
@@ -192,7 +211,7 @@ class _Run:
         self.now += 1
         self.seqs[publisher] += 1
         seq = self.seqs[publisher]
-        after = self.made.get(publisher, 0) if self.rng.random() < 0.7 else None
+        seen = self.seen(publisher)
         x = self.rng.randint(0, 9)
         topic = self.rng.choice(self.topics)
         accepted = self.now if self.rng.random() < 0.9 else None
@@ -203,7 +222,9 @@ class _Run:
             seq,
             self.now,
             accepted,
-            after,
+            "accepted" if accepted else self.rng.choice(["refused", "unknown"]),
+            publisher if self.rng.random() < 0.5 else None,
+            seen,
             attributes=json.dumps({"x": x}),
         )
         self.events.append(event)
@@ -218,6 +239,14 @@ class _Run:
                 self.deliver(node, event, in_order=True)
                 if self.rng.random() < 0.5:
                     self.catch_up(node)
+
+    def seen(self, publisher: str) -> str:
+        """What has moved since the event before; now and then everything is told again."""
+        made = self.made.get(publisher, 0)
+        if made == self.told.get(publisher, 0) and self.rng.random() < 0.8:
+            return "{}"
+        self.told[publisher] = made
+        return json.dumps({publisher: made})
 
     def catch_up(self, node: str) -> None:
         for event in self.belated[node]:

@@ -5,8 +5,9 @@ A spoiler returns None when the history gives it no occasion; the test then draw
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -66,7 +67,7 @@ def untag_a_late_one(rng: random.Random, history: History) -> Planted | None:
         earlier = history.by_subscriber[late.subscriber]
         if not late.in_order and any(
             row.in_order
-            and row.position < late.position
+            and row.nth < late.nth
             and row.published_at > late.published_at
             and _others(history, late.subscriber, late.event, row.event)
             for row in earlier
@@ -114,15 +115,15 @@ def drop_an_owed_one(rng: random.Random, history: History) -> Planted | None:
 
 def double_one(rng: random.Random, history: History) -> Planted | None:
     row = rng.choice(history.deliveries)
-    before = rng.choice(history.by_subscriber[row.subscriber][row.position - 1 :])
+    before = rng.choice(history.by_subscriber[row.subscriber][row.nth - 1 :])
     copy = _moved(replace(row, in_order=rng.random() < 0.5), before)
-    copy.position += 1
+    copy.nth += 1
     return Planted(_inserted(history, copy), "unique", [row.event])
 
 
 def deliver_a_ghost(rng: random.Random, history: History) -> Planted | None:
     row = rng.choice(history.deliveries)
-    ghost = replace(row, position=row.position + 1, event="ghost:1", publisher="ghost", seq=1)
+    ghost = replace(row, nth=row.nth + 1, event="ghost:1", publisher="ghost", seq=1)
     return Planted(_inserted(history, ghost), "reliable.integrity", ["ghost:1"])
 
 
@@ -172,10 +173,77 @@ def effect_before_cause(rng: random.Random, history: History) -> Planted | None:
 
 
 def effect_before_cause_of_another_topic(rng: random.Random, history: History) -> Planted | None:
-    return _effect_first(rng, history, "causal.across_topics", one_topic=False)
+    return _effect_first(rng, history, "causal_across_topics", one_topic=False)
+
+
+def drop_one_owed_to_a_closed_subscription(rng: random.Random, history: History) -> Planted | None:
+    """It was handed over long before the subscriber left, and is missing now."""
+    choices = []
+    for (name, topic), holding in history.holdings.items():
+        for period in holding.periods:
+            for row in history.by_subscriber.get(name, ()):
+                event = history.event_rows[row.event]
+                if (
+                    row.topic == topic
+                    and period.until is not None
+                    and event.accepted_at is not None
+                    and period.since < event.published_at
+                    and event.accepted_at < period.until
+                    and len(period.states) == 1
+                ):
+                    choices.append(row)
+    if not choices:
+        return None
+    lost = rng.choice(choices)
+    rows = [row for row in history.deliveries if row is not lost]
+    return Planted(_with(history, rows), "reliable", [lost.event])
+
+
+def forget_an_answer(rng: random.Random, history: History) -> Planted | None:
+    """Somebody was never told what became of a publication."""
+    event = rng.choice(history.events or ())
+    silent = replace(event, outcome=None, accepted_at=None)
+    rows = [silent if row is event else row for row in history.events or ()]
+    return Planted(_with(history, events=rows), "accepted", [event.event])
+
+
+def accept_before_it_is_published(rng: random.Random, history: History) -> Planted | None:
+    """What was delivered second had been accepted before the first was published."""
+    choices = [
+        (first, then)
+        for first, then in _pairs(history)
+        if history.event_rows[then.event].accepted_at is not None and first.event != then.event
+    ]
+    if not choices:
+        return None
+    first, then = rng.choice(choices)
+    early = history.event_rows[first.event].published_at - 1.0
+    rows = [
+        replace(row, accepted_at=early) if row.event == then.event else row
+        for row in history.events or ()
+    ]
+    named = [first.event, then.event]
+    return Planted(_with(history, events=rows), "realtime", named, exact=False)
+
+
+def swap_topics_of_one_publisher(rng: random.Random, history: History) -> Planted | None:
+    choices = [
+        (first, then)
+        for first, then in _pairs(history)
+        if first.publisher == then.publisher and first.topic != then.topic
+    ]
+    if not choices:
+        return None
+    first, then = rng.choice(choices)
+    named = [first.event, then.event]
+    return Planted(_swapped(history, first, then), "per_publisher", named, exact=False)
 
 
 SPOILERS: list[Spoiler] = [
+    drop_one_owed_to_a_closed_subscription,
+    forget_an_answer,
+    accept_before_it_is_published,
+    swap_topics_of_one_publisher,
     swap_neighbours,
     swap_far_apart,
     untag_a_late_one,
@@ -239,8 +307,19 @@ def _others(history: History, name: str, e: str, f: str) -> bool:
     )
 
 
-def _with(history: History, deliveries: list[DeliveryRow]) -> History:
-    return History(deliveries, history.events, history.subscriptions)
+def _with(
+    history: History,
+    deliveries: Iterable[DeliveryRow] | None = None,
+    events: Iterable[EventRow] | None = None,
+    changes: Iterable[SubscriptionRow] | None = None,
+) -> History:
+    return History(
+        history.deliveries if deliveries is None else deliveries,
+        history.events if events is None else events,
+        history.subscriptions if changes is None else changes,
+        ending=history.ending,
+        clock_error=history.clock_error,
+    )
 
 
 def _swapped(history: History, first: DeliveryRow, then: DeliveryRow) -> History:
@@ -250,7 +329,7 @@ def _swapped(history: History, first: DeliveryRow, then: DeliveryRow) -> History
 
 
 def _moved(row: DeliveryRow, to: DeliveryRow) -> DeliveryRow:
-    return replace(row, position=to.position, delivered_at=to.delivered_at)
+    return replace(row, nth=to.nth, delivered_at=to.delivered_at)
 
 
 def _delivery(history: History, name: str, event: EventRow, at: float) -> DeliveryRow:
@@ -277,16 +356,20 @@ def _inserted(history: History, new: DeliveryRow) -> History:
             return replace(row, after=row.after + 1)
         return row
 
+    def seen_later(row: EventRow) -> EventRow:
+        if row.publisher == new.subscriber and row.published_at > new.delivered_at:
+            counts = {name: count + 1 for name, count in json.loads(row.seen or "{}").items()}
+            return replace(row, seen=json.dumps(counts))
+        return row
+
     deliveries = [
-        replace(row, position=row.position + 1)
-        if row.subscriber == new.subscriber and row.position >= new.position
+        replace(row, nth=row.nth + 1)
+        if row.subscriber == new.subscriber and row.nth >= new.nth
         else row
         for row in history.deliveries
     ]
     changes: list[SubscriptionRow] = [
         later(row, row.subscriber, row.at) for row in history.subscriptions or ()
     ]
-    events: list[EventRow] = [
-        later(row, row.publisher, row.published_at) for row in history.events or ()
-    ]
-    return History([*deliveries, new], events, changes)
+    events = [seen_later(row) for row in history.events or ()]
+    return _with(history, [*deliveries, new], events, changes)

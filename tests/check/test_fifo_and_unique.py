@@ -25,7 +25,7 @@ def test_an_earlier_event_after_a_later_one_is_counted() -> None:
         "publisher": "p",
         "events": ["p:4", "p:2"],
         "numbers": [4, 2],
-        "positions": [2, 3],
+        "nths": [2, 3],
     }
 
 
@@ -35,9 +35,10 @@ def test_a_tagged_delivery_neither_breaks_fifo_nor_sets_the_mark() -> None:
 
 
 def test_two_topics_of_a_publisher_are_judged_apart_and_together() -> None:
-    verdict = fifo(publish("p:1", "t"), publish("p:2", "u"), deliver("a", "p:2 p:1"))
-    assert verdict.kept
-    assert verdict.also["per_publisher"].violations == 1
+    history = build(publish("p:1", "t"), publish("p:2", "u"), deliver("a", "p:2 p:1"))
+    verdicts = judge(history, ["fifo", "per_publisher"])
+    assert verdicts["fifo"].kept
+    assert verdicts["per_publisher"].violations == 1, BROKE["per_publisher"]
 
 
 def test_fifo_needs_numbers() -> None:
@@ -53,4 +54,4 @@ def test_an_event_delivered_once_to_each_is_unique() -> None:
 def test_each_repeat_counts_tagged_or_not() -> None:
     verdict = unique(deliver("a", "p:1 p:2 p:1 ?p:1"), deliver("b", "p:9 ?p:9"))
     assert verdict.violations == 3
-    assert verdict.witness == {"event": "p:9", "subscriber": "b", "positions": [1, 2]}
+    assert verdict.witness == {"event": "p:9", "subscriber": "b", "nths": [1, 2]}

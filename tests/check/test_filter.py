@@ -28,7 +28,7 @@ def test_what_does_not_match_must_not_be_delivered_not_even_tagged() -> None:
     assert verdict.witness == {
         "event": "p:2",
         "subscriber": "a",
-        "position": 1,
+        "nth": 1,
         "where": "x < :limit",
         "parameters": {"limit": 5},
         "attributes": {"x": 7},

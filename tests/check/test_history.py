@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from inorder.check import PROMISES, History, judge
+from inorder.check.ending import clocks_apart
 from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow, TraceWriter
 from inorder.core.errors import BadTrace, UnknownName
 
@@ -17,7 +18,10 @@ from .build import build, deliver, publish, subscribe
 
 
 def write(folder: Path, history: History, **flags: str) -> None:
-    with TraceWriter(folder, format=flags.get("format", "jsonl")) as trace:  # type: ignore[arg-type]
+    about = {"clock": "simulated"}
+    with TraceWriter(folder, format=flags.get("format", "jsonl"), about=about) as trace:  # type: ignore[arg-type]
+        if history.ending is not None:
+            trace.ended(history.ending)
         for event in history.events or ():
             trace.write("events", event)
         for row in history.deliveries:
@@ -59,7 +63,9 @@ def test_tables_that_are_not_there_are_absent(tmp_path: Path) -> None:
     assert history.events is None
     assert history.subscriptions is None
     found = judge(history)
-    assert [name for name in found if not found[name].judged] == ["causal", "reliable", "filter"]
+    judged = [name for name in found if found[name].judged]
+    assert judged == ["total", "fifo", "per_publisher", "unique"]
+    assert all(verdict.judged or verdict.why for verdict in found.values())
 
 
 def test_there_is_no_history_without_deliveries(tmp_path: Path) -> None:
@@ -72,10 +78,39 @@ def test_acceptance_is_unknown_when_a_foreign_trace_never_records_it(tmp_path: P
     row = {"event": "p:9", "topic": "t", "publisher": "p", "seq": 9, "published_at": 1.0}
     (tmp_path / "events.jsonl").write_text(json.dumps(row) + "\n")
     assert History.read(tmp_path).accepted_known  # our own writer would have recorded it
-    (tmp_path / "trace.json").write_text('{"complete": true}')
+    (tmp_path / "trace.json").write_text('{"complete": true, "quiet": true, "ended_at": 9}')
     history = History.read(tmp_path)
     assert not history.accepted_known
     assert judge(history)["reliable"].violations == 2
+
+
+def test_a_trace_that_says_how_it_ended_is_judged_by_that(tmp_path: Path) -> None:
+    """And one that does not was cut when the last thing happened: nothing is owed in SMALL then."""
+    write(tmp_path, SMALL)
+    assert History.read(tmp_path).ending == SMALL.ending
+    assert judge(History.read(tmp_path))["reliable"].counts["owed"] == 4
+    (tmp_path / "trace.json").write_text('{"complete": true, "rows": {}}')
+    history = History.read(tmp_path)
+    assert (history.ending, history.within, history.clock_error) == (None, 10.0, None)
+    assert judge(history)["reliable"].counts["owed"] == 0
+    (tmp_path / "trace.json").write_text('{"quiet": "who knows", "ended_at": 1}')
+    with pytest.raises(BadTrace, match=r"trace.json: .*quiet"):
+        History.read(tmp_path)
+
+
+def test_a_window_that_is_asked_for_replaces_that_of_the_run(tmp_path: Path) -> None:
+    write(tmp_path, SMALL)
+    history = History.read(tmp_path, within=3.0)
+    assert history.ending is not None
+    assert (history.within, history.ending.within) == (3.0, 3.0)
+
+
+def test_traces_of_one_clock_have_no_error() -> None:
+    one, other, silent = {"clock": "a"}, {"clock": "b"}, {}
+    assert clocks_apart([one, one]) == 0.0
+    assert clocks_apart([one, other]) is None
+    assert clocks_apart([one, silent]) is None
+    assert clocks_apart([silent]) is None
 
 
 def test_deliveries_are_read_by_position() -> None:
@@ -104,6 +139,7 @@ def test_senseless_deliveries_are_refused(
         ([publish("p:1"), publish("p:1")], "published twice"),
         ([publish("p:1"), EventRow("x", "t", "p", 1, 0.0)], "published twice"),
         ([publish("p:0")], "the number 0"),
+        ([publish("p:1", outcome="perhaps")], "the outcome 'perhaps'"),
     ],
 )
 def test_senseless_events_are_refused(events: list[EventRow], problem: str) -> None:
@@ -131,11 +167,11 @@ def test_attributes_that_are_no_json_object_are_refused() -> None:
 
 
 def test_an_empty_history_breaks_nothing() -> None:
-    assert all(verdict.kept for verdict in judge(History([], [], [])).values())
+    assert all(verdict.kept for verdict in judge(build()).values())
 
 
 def test_an_unknown_promise_is_refused() -> None:
-    with pytest.raises(UnknownName, match="known: total, causal, fifo, unique, reliable, filter"):
+    with pytest.raises(UnknownName, match="known: total, causal, causal_across_topics, fifo"):
         judge(SMALL, ["total", "fairness"])
 
 

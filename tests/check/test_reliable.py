@@ -1,15 +1,16 @@
 from __future__ import annotations
 
 from inorder.check import BROKE, History, Verdict, judge
+from inorder.check.ending import Ending
 
 from .build import build, change, deliver, publish, subscribe, unsubscribe
 
 
-def reliable(*rows: object, **flags: bool) -> Verdict:
+def reliable(*rows: object, **flags: object) -> Verdict:
     return judge(build(*rows, **flags), ["reliable"])["reliable"]
 
 
-def integrity(*rows: object, **flags: bool) -> Verdict:
+def integrity(*rows: object, **flags: object) -> Verdict:
     return reliable(*rows, **flags).also["integrity"]
 
 
@@ -41,12 +42,54 @@ def test_an_event_published_as_the_subscription_returns_is_not_owed() -> None:
     assert not reliable(subscribe("a", at=0.9), publish("p:1", at=1.0)).kept
 
 
-def test_whoever_leaves_is_owed_nothing_and_on_return_only_what_follows() -> None:
-    rows = (subscribe("a"), publish("p:1", at=1.0), unsubscribe("a", at=2.0))
-    assert reliable(*rows).kept
+def test_whoever_leaves_is_owed_what_was_accepted_before_and_on_return_only_what_follows() -> None:
+    early, late = publish("p:1", at=1.0), publish("p:2", at=1.9)  # accepted half a second later
+    left = (subscribe("a"), unsubscribe("a", at=2.0))
+    assert reliable(*left, early).violations == 1
+    assert reliable(*left, late).kept
     again = subscribe("a", at=3.0)
-    assert reliable(*rows, again).kept
-    assert reliable(*rows, again, publish("p:2", at=4.0)).violations == 1
+    assert reliable(*left, late, again).kept
+    assert reliable(*left, late, again, publish("p:3", at=4.0)).violations == 1
+
+
+def window(seconds: float, **flags: object) -> dict[str, object]:
+    return {"ending": Ending(**{"quiet": True, "ended_at": 9.0, "within": seconds, **flags})}
+
+
+def test_a_subscription_that_closed_is_owed_what_was_accepted_the_window_before() -> None:
+    """Accepted at 1.5 and closed at 5: owed with a window of 3.4 s, not with one of 3.5."""
+    rows = (subscribe("a"), publish("p:1", at=1.0), unsubscribe("a", at=5.0))
+    assert reliable(*rows, **window(3.4)).violations == 1
+    verdict = reliable(*rows, **window(3.5))
+    assert verdict.kept
+    assert (verdict.counts["owed"], verdict.counts["deliverable"]) == (0, 1)
+
+
+def test_a_run_that_was_cut_owes_nothing_younger_than_the_window() -> None:
+    rows = (subscribe("a"), publish("p:1", at=1.0))
+    assert reliable(*rows, **window(7.5, quiet=False)).violations == 1
+    assert reliable(*rows, **window(7.6, quiet=False)).kept
+    assert reliable(*rows, **window(7.6)).violations == 1
+
+
+def test_parameters_that_moved_within_the_window_decide_alone() -> None:
+    """Published at 11, accepted at 11.5: what was in force from 9 to 13.5 must let it pass, what
+    came later need not. That is how an update can lose an event and be found out."""
+    held = subscribe("a", where="x < :limit", limit=5)
+    small = publish("p:1", at=11.0, x=1)
+    for at, owed in ((8.9, 1), (9.1, 0), (13.4, 0), (13.6, 1)):
+        back = change("a", at=at + 0.05, limit=5)
+        verdict = reliable(held, small, change("a", at=at, limit=1), back, **window(2.0))
+        assert verdict.counts["owed"] == owed, at
+        assert verdict.counts["deliverable"] == 1
+
+
+def test_a_pair_is_deliverable_when_any_filter_in_force_lets_the_event_pass() -> None:
+    held = subscribe("a", where="x < :limit", limit=1)
+    small = publish("p:1", at=11.0, x=1)
+    for at, may in ((13.4, 1), (13.6, 0)):
+        verdict = reliable(held, small, change("a", at=at, limit=9), **window(2.0))
+        assert (verdict.counts["deliverable"], verdict.counts["owed"]) == (may, 0), at
 
 
 def test_a_second_subscribe_does_not_interrupt_the_first() -> None:
@@ -54,12 +97,13 @@ def test_a_second_subscribe_does_not_interrupt_the_first() -> None:
     assert verdict.violations == 1
 
 
-def test_a_filtered_subscriber_is_owed_what_matches_from_publication_to_the_end() -> None:
+def test_a_filtered_subscriber_is_owed_what_matches() -> None:
     held = subscribe("a", where="x < :limit", limit=5)
     small, large = publish("p:1", x=1), publish("p:2", x=7)
     assert reliable(held, large).kept
     assert reliable(held, small).violations == 1
-    assert reliable(held, small, change("a", limit=1)).kept
+    assert reliable(held, small, change("a", limit=1)).violations == 1  # too late to matter
+    assert reliable(held, small, change("a", at=1.2, limit=1)).kept
     assert reliable(held, large, change("a", limit=9)).kept
     assert reliable(held, small, change("a", at=0.5, limit=1)).kept
 

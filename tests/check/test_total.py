@@ -27,7 +27,7 @@ def test_two_subscribers_with_opposite_orders_disagree_once_a_pair() -> None:
     assert verdict.witness == {
         "events": ["p:1", "p:2"],
         "subscribers": ["a", "b"],
-        "positions": {"a": [1, 2], "b": [3, 2]},
+        "nths": {"a": [1, 2], "b": [3, 2]},
     }
 
 
@@ -88,7 +88,7 @@ def test_a_foreign_log_is_enough() -> None:
     verdict = judge(log, ["total"])["total"]
     assert verdict.violations == 1
     assert verdict.witness is not None
-    assert verdict.witness["positions"] == {"a": [1, 2], "b": [9, 7]}
+    assert verdict.witness["nths"] == {"a": [1, 2], "b": [9, 7]}
 
 
 @pytest.mark.parametrize("seed", range(150))
@@ -96,7 +96,7 @@ def test_the_witness_is_the_closest_pair_of_all_and_the_cycle_the_shortest(seed:
     history = any_history(random.Random(seed))
     verdict = judge(history, ["total"])["total"]
     if verdict.witness is not None:
-        first, then = verdict.witness["positions"][verdict.witness["subscribers"][0]]
+        first, then = verdict.witness["nths"][verdict.witness["subscribers"][0]]
         assert (then - first, first) == min(distances(history))
     ring = verdict.also["acyclic"]
     if ring.witness is not None:
@@ -104,9 +104,9 @@ def test_the_witness_is_the_closest_pair_of_all_and_the_cycle_the_shortest(seed:
 
 
 def distances(history: History) -> list[tuple[int, int]]:
-    """(distance, earlier position) at the first subscriber, for every disagreement."""
+    """(distance, earlier place) at the first subscriber, for every disagreement."""
     at = {
-        name: {row.event: row.position for row in reversed(rows) if row.in_order}
+        name: {row.event: row.nth for row in reversed(rows) if row.in_order}
         for name, rows in history.by_subscriber.items()
     }
     return [

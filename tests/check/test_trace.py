@@ -21,6 +21,10 @@ from inorder.check.trace import (
 )
 from inorder.core.errors import BadTrace
 
+EXTRA = {
+    "events": {"accepted_at", "outcome", "application", "seen"},
+    "subscriptions": {"after"},
+}
 FORMATS = ["parquet", "jsonl"]
 
 names = st.text(min_size=1, max_size=8)
@@ -34,7 +38,9 @@ ROWS = {
         st.integers(1, 2**62),
         times,
         accepted_at=st.none() | times,
-        after=st.none() | st.integers(0, 99),
+        outcome=st.none() | st.sampled_from(["accepted", "refused", "unknown"]),
+        application=st.none() | names,
+        seen=st.none() | st.just('{"s": 3}'),
         bytes=st.integers(0, 99),
         attributes=st.just('{"a": 1}'),
         stamp=st.just('{"t": 2}'),
@@ -99,7 +105,7 @@ def test_a_torn_last_line_ends_the_trace_with_the_line_before(tmp_path):
     last_line = whole.rindex(b"\n", 0, len(whole) - 1) + 1
     for cut in range(last_line, len(whole)):
         path.write_bytes(whole[:cut])
-        assert [row.position for row in read_table(tmp_path, "deliveries")] == list(range(1, 10))
+        assert [row.nth for row in read_table(tmp_path, "deliveries")] == list(range(1, 10))
 
 
 def test_a_torn_last_part_ends_the_trace_with_the_part_before(tmp_path):
@@ -108,7 +114,7 @@ def test_a_torn_last_part_ends_the_trace_with_the_part_before(tmp_path):
     whole = path.read_bytes()
     for cut in (0, 4, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:cut])
-        assert [row.position for row in read_table(tmp_path, "deliveries")] == list(range(1, 9))
+        assert [row.nth for row in read_table(tmp_path, "deliveries")] == list(range(1, 9))
 
 
 def test_a_hole_in_the_middle_is_not_passed_over(tmp_path):
@@ -123,7 +129,7 @@ def test_a_bad_line_in_the_middle_names_its_number(tmp_path):
     write_ten(tmp_path, "jsonl")
     path = tmp_path / "deliveries.jsonl"
     lines = path.read_text().splitlines()
-    lines[3] = lines[3].replace('"position":4', '"position":"four"')
+    lines[3] = lines[3].replace('"nth":4', '"nth":"four"')
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(BadTrace, match="line 4"):
         list(read_table(tmp_path, "deliveries"))
@@ -140,7 +146,7 @@ def test_a_writer_that_dies_leaves_whole_rows_and_says_it_is_not_complete(tmp_pa
     with pytest.raises(RuntimeError):
         dies()
     assert read_summary(tmp_path)["complete"] is False
-    assert [row.position for row in read_table(tmp_path, "deliveries")] == list(range(1, 7))
+    assert [row.nth for row in read_table(tmp_path, "deliveries")] == list(range(1, 7))
 
 
 def test_memory_holds_one_part_at_most(tmp_path):
@@ -157,7 +163,7 @@ def test_a_new_trace_replaces_an_old_one_and_nothing_else(tmp_path, format):
     (tmp_path / "notes.txt").write_text("mine")
     with TraceWriter(tmp_path, format) as trace:
         trace.write("deliveries", delivery(1))
-    assert [row.position for row in read_table(tmp_path, "deliveries")] == [1]
+    assert [row.nth for row in read_table(tmp_path, "deliveries")] == [1]
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
@@ -178,13 +184,13 @@ def test_a_missing_table_and_a_broken_summary_are_one_sentence(tmp_path):
 
 def test_both_formats_have_the_columns_of_the_design(tmp_path):
     assert arrow_schema("deliveries").names == [
-        "subscriber", "position", "event", "topic", "publisher", "seq",
+        "subscriber", "nth", "event", "topic", "publisher", "seq",
         "published_at", "received_at", "delivered_at", "in_order",
     ]  # fmt: skip
     write_ten(tmp_path, "jsonl")
     line = json.loads((tmp_path / "deliveries.jsonl").read_text().splitlines()[0])
     assert list(line) == arrow_schema("deliveries").names
-    for table, extra in {"events": {"accepted_at", "after"}, "subscriptions": {"after"}}.items():
+    for table, extra in EXTRA.items():
         assert extra <= set(arrow_schema(table).names)
     assert set(arrow_schema("messages").names) == {
         "source", "target", "kind", "bytes", "sent_at", "received_at",

@@ -70,7 +70,6 @@ def test_simulate_prints_json_and_nothing_else(inorder, tmp_path):
             ["simulate", "good.toml", "--format", "xml"],
             "inorder: unknown format 'xml'; known:",
         ),
-        (["explore", "good.toml"], "inorder: this guarantee claims no promise: name what to judge"),
         (["explore", "good.toml", "--promises", "luck"], "inorder: unknown promise 'luck'; known:"),
         (["run", "bad.toml"], "inorder: file: has neither [source] nor [simulate]"),
         (["run", "job.toml"], "inorder: simulate.network.model: 'warp' is not one of"),
@@ -103,7 +102,7 @@ def test_explore_takes_another_order_from_the_command_line(inorder):
     words = ("explore", EXAMPLES / "explore.toml", "--order", "mode=tag", "--schedules", 3)
     code, out, _ = inorder(*words)
     assert code == 0
-    assert out.startswith("3 schedules, 0 broken (total, causal, fifo, unique, reliable)")
+    assert out.startswith("3 schedules, 0 broken (total, causal, fifo, unique, reliable,")
     code, _, err = inorder("explore", EXAMPLES / "explore.toml", "--order", "mode=luck")
     assert (code, err) == (2, "inorder: order.mode: 'luck' is not one of tag, hold\n")
 
@@ -135,7 +134,7 @@ def test_publish_and_subscribe_over_a_file(inorder, tmp_path, monkeypatch):
     assert outcomes == ["accepted", "accepted"]
     listen = ["subscribe", url, "orders", "payments", "--replay", "all", "--idle", "0.3"]
     _, out, _ = inorder(*listen, "--json")
-    assert [json.loads(line)["position"] for line in out.splitlines()] == [1, 2, 3, 4]
+    assert [json.loads(line)["nth"] for line in out.splitlines()] == [1, 2, 3, 4]
     _, out, _ = inorder(*listen, "--where", "amount > :floor", "--set", "floor=100")
     assert [line.split()[1] for line in out.splitlines()] == ["orders", "payments"]
     _, out, _ = inorder(*listen, "--limit", "1")
@@ -191,3 +190,79 @@ def test_misuse_of_the_bus_is_one_sentence(words, told, inorder, tmp_path, monke
     assert code == 2
     assert told in err
     assert err.count("\n") == 1
+
+
+WORLD = """
+topics = 2
+duration = 3
+settle = {settle}
+[order]
+guarantee = "{guarantee}"
+[network]
+model = "wan"
+[publishers]
+count = 3
+rate = 5
+[[subscribers]]
+count = 3
+"""
+
+
+@pytest.mark.parametrize("guarantee", ["none", "fifo", "total"])
+def test_simulate_judges_and_only_what_was_promised_decides(
+    inorder, tmp_path, monkeypatch, guarantee
+):
+    """`none` disagrees about everything, and promised nothing of it."""
+    monkeypatch.chdir(tmp_path)
+    Path("world.toml").write_text(WORLD.format(guarantee=guarantee, settle=9))
+    code, out, _ = inorder("simulate", "world.toml")
+    assert code == 0
+    words = " ".join(out.split())
+    assert "accepted kept 0 45 publications: 45 accepted" in words
+    assert "promised: " in words
+    assert ("total not kept " in words) == (guarantee != "total")
+    assert "broken" not in words
+
+
+def test_simulate_says_1_when_a_promise_is_broken(inorder, tmp_path, monkeypatch):
+    """The run goes on long after the answers are due, and nobody gets one."""
+    from inorder.guarantee import none
+
+    publish = none.Client.publish
+    monkeypatch.setattr(none.Client, "publish", lambda *args: publish(*args)[:-1])
+    monkeypatch.chdir(tmp_path)
+    Path("world.toml").write_text(WORLD.format(guarantee="none", settle=9))
+    code, out, _ = inorder("simulate", "world.toml")
+    assert code == 1
+    words = " ".join(out.split())
+    assert "accepted broken 45 p" in words
+    assert "was never told what became of p" in words
+    code, out, _ = inorder("simulate", "world.toml", "--json")
+    assert code == 1
+    said = json.loads(out)
+    assert (said["verdict"], said["promised"]) == ("broken", ["accepted"])
+    assert said["promises"]["accepted"]["counts"]["never"] == 45
+    code, out, _ = inorder("simulate", "world.toml", "--no-judge")
+    assert code == 0
+    assert "accepted" not in out
+
+
+def test_simulate_says_what_was_still_to_happen_when_it_was_cut(inorder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("world.toml").write_text(WORLD.format(guarantee="none", settle=0))
+    code, out, _ = inorder("simulate", "world.toml")
+    assert code == 0
+    assert "cut      at 3 s, still to happen: messages to s" in out
+
+
+def test_a_guarantee_that_promises_nothing_must_be_told_what_to_explore(
+    inorder, tmp_path, monkeypatch
+):
+    from inorder.sim import explore
+
+    monkeypatch.setattr(explore, "promised", lambda scenario: ())
+    monkeypatch.chdir(tmp_path)
+    Path("good.toml").write_text("")
+    code, _, err = inorder("explore", "good.toml")
+    assert code == 2
+    assert "this guarantee claims no promise: name what to judge" in err

@@ -6,6 +6,7 @@ import json
 import random
 from pathlib import Path
 
+from inorder.check.ending import Ending
 from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow, TraceWriter
 
 TOPICS = ["orders", "payments", "stock"]
@@ -28,7 +29,7 @@ def write_run(folder: Path, seed: int, format: str = "parquet", complete: bool =
         now += random_.random()
         while pending and pending[0][0] <= now:
             _deliver(random_, pending.pop(0), made, deliveries, tidy)
-        event = _publish(random_, events, publishers, topics, made, now, by_time=seed % 2 == 0)
+        event = _publish(random_, events, publishers, topics, made, now, tidy=tidy)
         for node in nodes:
             holds = event.topic in wheres[node]
             if holds and (tidy or random_.random() < 0.9):
@@ -40,8 +41,9 @@ def write_run(folder: Path, seed: int, format: str = "parquet", complete: bool =
     while pending:
         _deliver(random_, pending.pop(0), made, deliveries, tidy)
     random_.shuffle(deliveries)
+    about = {"clock": "simulated"} if seed % 2 else {}
     writer = TraceWriter(
-        folder, format="jsonl" if format == "jsonl" else "parquet", rows_per_part=7
+        folder, format="jsonl" if format == "jsonl" else "parquet", about=about, rows_per_part=7
     )
     for table, rows in (
         ("events", events),
@@ -50,6 +52,9 @@ def write_run(folder: Path, seed: int, format: str = "parquet", complete: bool =
     ):
         for row in rows:
             writer.write(table, row)
+    if seed % 4:
+        within = random_.choice([0.0, 0.5, 2.0])
+        writer.ended(Ending(quiet=seed % 4 == 1, ended_at=now + 3, within=within))
     if complete:
         writer.close()
     else:
@@ -87,19 +92,32 @@ def _publish(
     topics: list[str],
     made: dict[str, int],
     now: float,
-    by_time: bool,
+    tidy: bool,
 ) -> EventRow:
     publisher = random_.choice(publishers)
     seq = 1 + sum(event.publisher == publisher for event in events)
-    after = None if by_time and random_.random() < 0.5 else made.get(publisher, 0)
-    accepted = None if random_.random() < 0.1 else now + 0.1
+    seen = _seen(random_, publisher, made, tidy)
+    accepted = None if random_.random() < 0.1 else now + random_.choice([0.1, 0.1, 1.5])
+    silent = random_.choice(["refused", "unknown", None])
     attributes = json.dumps({"size": random_.randint(0, 10)})
     event = EventRow(
-        f"{publisher}:{seq}", random_.choice(topics), publisher, seq, now, accepted, after,
-        attributes=attributes,
+        f"{publisher}:{seq}", random_.choice(topics), publisher, seq, now, accepted,
+        silent if accepted is None else "accepted",
+        random_.choice([None, publisher, "n0"]), seen, attributes=attributes,
     )  # fmt: skip
     events.append(event)
     return event
+
+
+def _seen(random_: random.Random, publisher: str, made: dict[str, int], tidy: bool) -> str | None:
+    """What the node of that name had been handed; now and then of others, or nothing is told."""
+    if not tidy and random_.random() < 0.1:
+        return None
+    counts = {publisher: made[publisher]} if publisher in made else {}
+    if not tidy and random_.random() < 0.3:
+        other = random_.choice(sorted(made))
+        counts[other] = random_.randint(0, made[other] + 1)
+    return json.dumps(counts)
 
 
 def _deliver(
@@ -110,7 +128,7 @@ def _deliver(
     tidy: bool,
 ) -> None:
     at, node, event = item
-    made[node] += 1 if tidy or random_.random() < 0.8 else 2  # positions may have holes
+    made[node] += 1 if tidy or random_.random() < 0.8 else 2  # places may have holes
     deliveries.append(
         DeliveryRow(
             node, made[node], event.event, event.topic, event.publisher, event.seq,

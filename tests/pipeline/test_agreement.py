@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def assert_agrees(spark: SparkSession, folder: Path) -> None:
     ours = audit(spark, str(folder)).promises
     theirs = judge(History.read(folder))
+    assert list(ours) == list(theirs)
     for name, expected in theirs.items():
         assert_same(f"{folder.name}: {name}", ours[name], expected)
 
@@ -32,6 +33,7 @@ def assert_same(what: str, ours: Verdict, theirs: Verdict) -> None:
     assert ours.violations == theirs.violations, what
     assert ours.kept == theirs.kept, what
     if ours.judged:
+        assert {*ours.counts} <= {*theirs.counts}
         for name, count in ours.counts.items():
             assert theirs.counts[name] == count, f"{what}: {name}"
         assert ours.witness == theirs.witness, what
@@ -116,11 +118,11 @@ def test_positions_beyond_31_bits_are_read(spark: SparkSession, tmp_path: Path) 
     log = tmp_path / "log.csv"
     far = 2**40
     lines = [("a", far, "x"), ("a", far + 1, "y"), ("b", -5, "y"), ("b", 7, "x")]
-    log.write_text("subscriber,position,event\n" + "".join(f"{s},{p},{e}\n" for s, p, e in lines))
+    log.write_text("subscriber,nth,event\n" + "".join(f"{s},{p},{e}\n" for s, p, e in lines))
     total = audit(spark, str(log), promises=["total"]).promises["total"]
     assert total.violations == 1
     assert total.witness is not None
-    assert total.witness["positions"] == {"a": [far, far + 1], "b": [7, -5]}
+    assert total.witness["nths"] == {"a": [far, far + 1], "b": [7, -5]}
 
 
 def test_without_scipys_private_count_the_answer_is_the_same(

@@ -19,7 +19,7 @@ from inorder.pipeline.boundary import translate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HEADER = "subscriber,position,event\n"
+HEADER = "subscriber,nth,event\n"
 
 
 def _write(name: str, text: str) -> Callable[[Path], Path]:
@@ -41,7 +41,7 @@ def _parquet(**columns: list[object]) -> Callable[[Path], Path]:
 def _truncated_parquet(folder: Path) -> Path:
     place = folder / "logs"
     place.mkdir()
-    table = pa.table({"subscriber": ["a"] * 999, "position": range(999), "event": ["x"] * 999})
+    table = pa.table({"subscriber": ["a"] * 999, "nth": range(999), "event": ["x"] * 999})
     pq.write_table(table, place / "one.parquet")
     whole = (place / "one.parquet").read_bytes()
     (place / "two.parquet").write_bytes(whole[: len(whole) // 2])
@@ -54,7 +54,7 @@ def _rotten_parquet(folder: Path) -> Path:
     table = pa.table(
         {
             "subscriber": ["a"] * rows,
-            "position": range(rows),
+            "nth": range(rows),
             "event": [f"event {number * 7919 % rows}" for number in range(rows)],
         }
     )
@@ -69,8 +69,8 @@ def _rotten_parquet(folder: Path) -> Path:
 def _mixed_parquet(folder: Path) -> Path:
     place = folder / "logs"
     place.mkdir()
-    for name, positions in (("one", [1, 2]), ("two", ["1", "2"])):
-        table = pa.table({"subscriber": ["a"] * 2, "position": positions, "event": ["x", "y"]})
+    for name, nths in (("one", [1, 2]), ("two", ["1", "2"])):
+        table = pa.table({"subscriber": ["a"] * 2, "nth": nths, "event": ["x", "y"]})
         pq.write_table(table, place / f"{name}.parquet")
     return place
 
@@ -93,7 +93,7 @@ def _two_formats(folder: Path) -> Path:
     place = folder / "logs"
     place.mkdir()
     (place / "a.csv").write_text(HEADER + "a,1,x\n")
-    (place / "b.jsonl").write_text('{"subscriber": "a", "position": 1, "event": "x"}\n')
+    (place / "b.jsonl").write_text('{"subscriber": "a", "nth": 1, "event": "x"}\n')
     return place
 
 
@@ -101,7 +101,7 @@ def _json_lines(*lines: str) -> Callable[[Path], Path]:
     return _write("log.jsonl", "".join(line + "\n" for line in lines))
 
 
-GOOD = '{"subscriber": "a", "position": 1, "event": "x"}'
+GOOD = '{"subscriber": "a", "nth": 1, "event": "x"}'
 
 CASES: dict[str, tuple[Callable[[Path], Path], list[str]]] = {
     "no such file": (lambda folder: folder / "nope.csv", ["nope.csv", "does not exist"]),
@@ -111,49 +111,49 @@ CASES: dict[str, tuple[Callable[[Path], Path], list[str]]] = {
     "unknown suffix": (_write("log.txt", "a"), ["log.txt", ".parquet"]),
     "two formats": (_two_formats, ["csv and json"]),
     "missing column, csv": (
-        _write("log.csv", "who,position,event\na,1,x\n"),
-        ["log.csv", "no column 'subscriber'", "who, position, event"],
+        _write("log.csv", "who,nth,event\na,1,x\n"),
+        ["log.csv", "no column 'subscriber'", "who, nth, event"],
     ),
     "missing column, jsonl": (
-        _json_lines('{"who": "a", "position": 1, "event": "x"}'),
-        ["log.jsonl", "no column 'subscriber'", "who, position, event"],
+        _json_lines('{"who": "a", "nth": 1, "event": "x"}'),
+        ["log.jsonl", "no column 'subscriber'", "who, nth, event"],
     ),
     "missing column, parquet": (
         _parquet(subscriber=["a"], place=[1], event=["x"]),
-        ["log.parquet", "no column 'position'"],
+        ["log.parquet", "no column 'nth'"],
     ),
     "null, parquet": (
-        _parquet(subscriber=["a", None, None], position=[1, 2, 3], event=["x", "y", "z"]),
+        _parquet(subscriber=["a", None, None], nth=[1, 2, 3], event=["x", "y", "z"]),
         ["log.parquet", "'subscriber' is null in 2 of 3 rows"],
     ),
-    "null, csv": (_write("log.csv", HEADER + "a,,x\na,2,y\n"), ["'position' is null in 1 of 2"]),
+    "null, csv": (_write("log.csv", HEADER + "a,,x\na,2,y\n"), ["'nth' is null in 1 of 2"]),
     "null, jsonl": (
-        _json_lines(GOOD, '{"subscriber": "a", "position": 2, "event": null}'),
+        _json_lines(GOOD, '{"subscriber": "a", "nth": 2, "event": null}'),
         ["'event' is null in 1 of 2"],
     ),
     "absent in one line": (
-        _json_lines(GOOD, '{"subscriber": "a", "position": 2}'),
+        _json_lines(GOOD, '{"subscriber": "a", "nth": 2}'),
         ["'event' is null in 1 of 2"],
     ),
-    "duplicate position": (
-        _parquet(subscriber=["a"] * 4, position=[1, 2, 2, 2], event=["w", "x", "y", "z"]),
-        ["'position' repeats: 2 deliveries", "'a', position 2"],
+    "duplicate nth": (
+        _parquet(subscriber=["a"] * 4, nth=[1, 2, 2, 2], event=["w", "x", "y", "z"]),
+        ["'nth' repeats: 2 deliveries", "'a', nth 2"],
     ),
-    "position is no number": (
+    "nth is no number": (
         _write("log.csv", HEADER + "a,1,x\na,two,y\na,3.5,z\n"),
-        ["'position' holds no whole number in 2 of 3 rows", "3.5"],
+        ["'nth' holds no whole number in 2 of 3 rows", "3.5"],
     ),
-    "position is a fraction": (
-        _parquet(subscriber=["a", "a"], position=[1.0, 2.5], event=["x", "y"]),
-        ["'position' holds no whole number in 1 of 2 rows"],
+    "nth is a fraction": (
+        _parquet(subscriber=["a", "a"], nth=[1.0, 2.5], event=["x", "y"]),
+        ["'nth' holds no whole number in 1 of 2 rows"],
     ),
     "mixed types, jsonl": (
         _json_lines(GOOD, GOOD.replace("1", "2"), GOOD.replace("1", '"3"')),
-        ["'position' has mixed types: 2 numbers and 1 strings"],
+        ["'nth' has mixed types: 2 numbers and 1 strings"],
     ),
-    "mixed types, parquet": (_mixed_parquet, ["'position' has mixed types", "int64 in 1"]),
+    "mixed types, parquet": (_mixed_parquet, ["'nth' has mixed types", "int64 in 1"]),
     "nested event": (
-        _parquet(subscriber=["a"], position=[1], event=[{"id": 1}]),
+        _parquet(subscriber=["a"], nth=[1], event=[{"id": 1}]),
         ["'event' holds struct"],
     ),
     "truncated parquet": (_truncated_parquet, ["two.parquet", "not a whole Parquet file"]),
@@ -172,7 +172,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], list[str]]] = {
     ),
     "not gzip": (_write("log.csv.gz", HEADER + "a,1,x\n"), ["log.csv.gz"]),
     "doubled header": (
-        _write("log.csv", "subscriber,position,event,event\na,1,x,x\n"),
+        _write("log.csv", "subscriber,nth,event,event\na,1,x,x\n"),
         ["log.csv", "event"],
     ),
 }
@@ -205,7 +205,7 @@ def assert_one_sentence(said: str) -> None:
 
 def test_an_unknown_column_of_ours(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="unknown column 'offset'"):
-        audit(spark, str(tmp_path), columns={"offset": "position"})
+        audit(spark, str(tmp_path), columns={"offset": "nth"})
 
 
 def test_an_unknown_promise(spark: SparkSession, tmp_path: Path) -> None:
@@ -215,8 +215,8 @@ def test_an_unknown_promise(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_mapped_column_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
     path = _write("log.csv", HEADER + "a,1,x\n")(tmp_path)
-    with pytest.raises(BadTrace, match=r"no column 'offset' \(asked for as 'position'\)"):
-        audit(spark, str(path), columns={"position": "offset"})
+    with pytest.raises(BadTrace, match=r"no column 'offset' \(asked for as 'nth'\)"):
+        audit(spark, str(path), columns={"nth": "offset"})
 
 
 def test_a_trace_without_deliveries(spark: SparkSession, tmp_path: Path) -> None:

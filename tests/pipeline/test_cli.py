@@ -12,9 +12,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from inorder.check import PROMISES
 from inorder.check.verdict import Verdict
 from inorder.cli.audit import audit as command
-from inorder.cli.audit import in_words, pairs
+from inorder.cli.audit import pairs
+from inorder.cli.verdicts import in_words
 from inorder.core.errors import InorderError, Misuse
 from inorder.pipeline import report as report_
 from inorder.pipeline import session as session_
@@ -31,7 +33,7 @@ app.command()(command)
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    write_log(tmp_path / "kept.csv", ROWS[:2], ["subscriber", "position", "event"])
+    write_log(tmp_path / "kept.csv", ROWS[:2], ["subscriber", "nth", "event"])
     return tmp_path / "kept.csv"
 
 
@@ -45,18 +47,20 @@ def test_kept_is_0_and_the_json_keeps_its_contract(spark: SparkSession, kept: Pa
     ran = CliRunner().invoke(app, [str(kept), "--json"])
     assert ran.exit_code == 0
     result = json.loads(ran.stdout)
-    assert list(result) == ["verdict", "rows", "promises"]
+    assert list(result) == ["verdict", "rows", "promises", "promised"]
+    assert result["promised"] is None
     assert (result["verdict"], result["rows"]) == ("kept", 2)
-    assert list(result["promises"]) == ["total", "causal", "fifo", "unique", "reliable", "filter"]
+    assert list(result["promises"]) == list(PROMISES)
     for promise in result["promises"].values():
         assert {"judged", "kept", "violations", "witness"} <= set(promise)
         assert isinstance(promise["judged"], bool)
         assert isinstance(promise["kept"], bool)
         assert isinstance(promise["violations"], int)
+        assert promise["extent"]
 
 
 def test_broken_is_1_and_told_in_words(spark: SparkSession, broken: Path) -> None:
-    ran = CliRunner().invoke(app, [str(broken), "--columns", "position=offset"])
+    ran = CliRunner().invoke(app, [str(broken), "--columns", "nth=offset"])
     assert ran.exit_code == 1
     words = " ".join(ran.stdout.split())
     assert "s1 delivered m1 before m2" in words
@@ -92,7 +96,7 @@ def test_a_report_is_written(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_report_without_times_shows_positions(spark: SparkSession, broken: Path) -> None:
     page = broken.parent / "report.html"
-    arguments = [str(broken), "--columns", "position=offset", "--report", str(page)]
+    arguments = [str(broken), "--columns", "nth=offset", "--report", str(page)]
     assert CliRunner().invoke(app, arguments).exit_code == 1
     assert "s1 delivered m1 before m2" in page.read_text()
 

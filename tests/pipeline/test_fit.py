@@ -46,7 +46,7 @@ def frame(spark: SparkSession, log: Log, parts: int = 3) -> Any:
         for (publisher, subscriber), times in log.items()
         for number, (departed, arrived) in enumerate(times, 1)
     ]
-    schema = "publisher string, subscriber string, position bigint, event string, " \
+    schema = "publisher string, subscriber string, nth bigint, event string, " \
         "published_at double, received_at double"  # fmt: skip
     return spark.createDataFrame(rows, schema).repartition(parts)
 
@@ -218,7 +218,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def no_times(tmp_path: Path) -> Path:
-    log = "consumer,position,event,sent,arrived\na,1,x,1.0,1.5\na,2,y,2.0,2.25\nb,1,x,1.0,1.125\n"
+    log = "consumer,nth,event,sent,arrived\na,1,x,1.0,1.5\na,2,y,2.0,2.25\nb,1,x,1.0,1.125\n"
     (tmp_path / "log.csv").write_text(log)
     return tmp_path / "log.csv"
 

@@ -25,7 +25,7 @@ ROWS = [
     ("s3", 1, "m3"),
     ("s3", 2, "m3"),
 ]
-MAPPING = {"subscriber": "consumer", "position": "offset", "event": "message id"}
+MAPPING = {"subscriber": "consumer", "nth": "offset", "event": "message id"}
 
 
 def write_log(path: Path, rows: list[tuple[str, int, str]], names: list[str]) -> None:
@@ -51,9 +51,9 @@ def test_a_foreign_log_is_judged(spark: SparkSession, tmp_path: Path, suffix: st
     assert total.witness == {
         "events": ["m1", "m2"],
         "subscribers": ["s1", "s2"],
-        "positions": {"s1": [10, 20], "s2": [2, 1]},
+        "nths": {"s1": [10, 20], "s2": [2, 1]},
     }
-    assert unique.witness == {"event": "m3", "subscriber": "s3", "positions": [1, 2]}
+    assert unique.witness == {"event": "m3", "subscriber": "s3", "nths": [1, 2]}
     for name in ("causal", "fifo", "reliable", "filter"):
         assert not result.promises[name].judged
         assert result.promises[name].why
@@ -62,8 +62,7 @@ def test_a_foreign_log_is_judged(spark: SparkSession, tmp_path: Path, suffix: st
 def test_numbers_as_names_and_a_folder_of_files(spark: SparkSession, tmp_path: Path) -> None:
     for part, rows in enumerate((ROWS[:3], ROWS[3:])):
         lines = [
-            json.dumps({"subscriber": int(s[1]), "position": p, "event": int(e[1])})
-            for s, p, e in rows
+            json.dumps({"subscriber": int(s[1]), "nth": p, "event": int(e[1])}) for s, p, e in rows
         ]
         (tmp_path / f"part{part}.jsonl").write_text("\n".join(lines) + "\n")
     result = audit(spark, str(tmp_path))
@@ -75,26 +74,27 @@ def test_numbers_as_names_and_a_folder_of_files(spark: SparkSession, tmp_path: P
 def test_fifo_without_topics_and_times_as_text(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text(
-        "subscriber,position,event,publisher,seq,in_order,delivered_at\n"
+        "subscriber,nth,event,publisher,seq,in_order,delivered_at\n"
         "a,1,e2,p,2,true,2024-01-01T00:00:01Z\n"
         "a,2,e1,p,1,true,2024-01-01T00:00:02Z\n"
         "a,3,e3,p,3,false,2024-01-01T00:00:03Z\n"
     )
-    fifo = audit(spark, str(path)).promises["fifo"]
+    found = audit(spark, str(path)).promises
+    fifo = found["fifo"]
     assert fifo.violations == 1
     assert fifo.witness == {
         "subscriber": "a",
         "publisher": "p",
         "events": ["e2", "e1"],
         "numbers": [2, 1],
-        "positions": [1, 2],
+        "nths": [1, 2],
     }
-    assert fifo.also["per_publisher"].violations == 1
+    assert found["per_publisher"].violations == 1
 
 
 def test_a_promise_asked_for_that_cannot_be_judged(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
-    write_log(path, ROWS[:2], ["subscriber", "position", "event"])
+    write_log(path, ROWS[:2], ["subscriber", "nth", "event"])
     assert audit(spark, str(path)).verdict == "kept"
     assert audit(spark, str(path), promises=["total"]).verdict == "kept"
     assert audit(spark, str(path), promises=["total", "fifo"]).verdict == "incomplete"
@@ -105,7 +105,7 @@ def write_orders(path: Path, orders: list[np.ndarray]) -> None:
     subscriber = np.repeat(np.arange(len(orders)), [len(order) for order in orders])
     table = {
         "subscriber": [f"s{number:04d}" for number in subscriber.tolist()],
-        "position": np.concatenate([np.arange(1, len(order) + 1) for order in orders]),
+        "nth": np.concatenate([np.arange(1, len(order) + 1) for order in orders]),
         "event": [f"e{number}" for number in np.concatenate(orders).tolist()],
     }
     pq.write_table(pa.table(table), path)

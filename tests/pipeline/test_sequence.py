@@ -96,7 +96,7 @@ def test_subscribers_of_any_topics_agree(topics, held, mode, rng):
             if row["in_order"]:
                 event = f"{row['publisher']}:{row['seq']}"
                 deliveries.append(
-                    DeliveryRow(name, row["position"], event, row["topic"], row["publisher"],
+                    DeliveryRow(name, row["nth"], event, row["topic"], row["publisher"],
                                 row["seq"], 0.0, 0.0, 0.0, True)
                 )  # fmt: skip
             else:
@@ -156,7 +156,7 @@ def test_a_table(spark):
     assert [row.stamp for row in out] == by_the_stage([row["topic"] for row in rows])
     assert [row.event for row in out] == [f"spark:{n}" for n in range(1, 301)]
     assert [row.arrival for row in out] == list(range(300))
-    ordered = order(sequence(df), "total").orderBy("position").collect()
+    ordered = order(sequence(df), "total").orderBy("nth").collect()
     assert [row.received_at for row in ordered] == [row["received_at"] for row in rows]
     assert all(row.in_order for row in ordered)
     only = sequence(df, topics=["orders"]).select("topic", "stamp").distinct().collect()

@@ -30,18 +30,18 @@ def realistic() -> ReportData:
     cycle = {
         "cycle": ["p1:1", "p2:1"],
         "because": [
-            {"subscriber": "ledger", "first": "p1:1", "then": "p2:1", "positions": [1, 2]},
-            {"subscriber": "warehouse", "first": "p2:1", "then": "p1:1", "positions": [1, 2]},
+            {"subscriber": "ledger", "first": "p1:1", "then": "p2:1", "nths": [1, 2]},
+            {"subscriber": "warehouse", "first": "p2:1", "then": "p1:1", "nths": [1, 2]},
         ],
     }
     opposite = {
         "promise": "broke Total - ...",
         "events": ["p1:1", "p2:1"],
         "subscribers": ["ledger", "warehouse"],
-        "positions": {"ledger": [1, 2], "warehouse": [2, 1]},
+        "nths": {"ledger": [1, 2], "warehouse": [2, 1]},
     }
     acyclic = judged("acyclic", 1, {"components": 1}, cycle)
-    twice = {"event": "p1:9", "subscriber": "mailer", "positions": [7, 8]}
+    twice = {"event": "p1:9", "subscriber": "mailer", "nths": [7, 8]}
     return ReportData(
         "Orders and payments",
         "out/trace",

@@ -65,8 +65,8 @@ def test_the_table_shows_every_promise_and_the_related_ones():
 
 def test_each_broken_promise_shows_its_witness_in_words():
     words = Page(render(realistic())).text
-    assert "ledger delivered p1:1 before p2:1 (positions 1 and 2), but warehouse" in words
-    assert "mailer delivered p1:9 more than once, at positions 7 and 8." in words
+    assert "ledger delivered p1:1 before p2:1 (places 1 and 2), but warehouse" in words
+    assert "mailer delivered p1:9 more than once, at places 7 and 8." in words
     assert "acyclic 1 violation, related to total" in words
     assert render(realistic()).count('<article class="witness">') == 3
 
@@ -202,6 +202,24 @@ def test_the_headline_fits_the_verdicts(promises, rows, tone, words):
     page = render(ReportData("t", "s", rows, "", promises))
     assert f'<div class="banner {tone}">' in page
     assert f"<span>{words}</span>" in page
+
+
+def test_only_what_was_promised_makes_the_headline():
+    """The rest is shown, and said not to be promised."""
+    data = ReportData("t", "s", 9, "", {"fifo": KEPT, "total": BROKEN}, promised=["fifo"])
+    page = render(data)
+    assert '<div class="banner kept">' in page
+    words = Page(page).text
+    assert "The promise is kept" in words
+    assert "1 not kept that nobody promised" in words
+    assert "opposite orders (not promised)" in words
+    assert "(not promised)" not in Page(render(ReportData("t", "s", 9, "", {"total": KEPT}))).text
+
+
+def test_the_table_says_how_much_was_judged():
+    counts = {"owed": 240, "deliverable": 300}
+    data = ReportData("t", "s", 9, "", {"reliable": judged("reliable", 0, counts, None)})
+    assert "240 of 300 deliverable pairs (80 %) were owed" in Page(render(data)).text
 
 
 def test_a_recorded_verdict_of_another_kind_is_shown_beside_the_headline():

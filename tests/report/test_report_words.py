@@ -14,9 +14,9 @@ STORIES = {
             "cause": "p:1",
             "effect": "q:1",
             "subscriber": "s",
-            "positions": {"effect": 3, "cause": 9},
+            "nths": {"effect": 3, "cause": 9},
         },
-        "s delivered q:1 at position 3 and its cause p:1 only at position 9.",
+        "s delivered q:1 at place 3 and its cause p:1 only at place 9.",
     ),
     "fifo": (
         {
@@ -24,20 +24,20 @@ STORIES = {
             "publisher": "p",
             "events": ["p:5", "p:4"],
             "numbers": [5, 4],
-            "positions": [1, 2],
+            "nths": [1, 2],
         },
-        "s delivered p:5, number 5 of p, before p:4, number 4 (positions 1 and 2).",
+        "s delivered p:5, number 5 of p, before p:4, number 4 (places 1 and 2).",
     ),
     "filter": (
         {
             "event": "p:1",
             "subscriber": "s",
-            "position": 4,
+            "nth": 4,
             "where": "amount > :floor",
             "parameters": {"floor": 100},
             "attributes": {"amount": 7},
         },
-        "s delivered p:1 at position 4, which does not match amount > :floor "
+        "s delivered p:1 at place 4, which does not match amount > :floor "
         "(parameters floor 100; attributes amount 7).",
     ),
     "integrity": (
@@ -46,9 +46,9 @@ STORIES = {
             "event": "p:1",
             "subscriber": "s",
             "topic": "t",
-            "position": 4,
+            "nth": 4,
         },
-        "s delivered p:1 on topic t at position 4: never published.",
+        "s delivered p:1 on topic t at place 4: never published.",
     ),
     "reliable": (
         {"event": "p:1", "subscriber": "s", "topic": "t", "published_at": 2.5, "held_since": 1.0},
@@ -68,9 +68,9 @@ STORIES = {
         {"events": ["a", "b"], "subscribers": ["s", "t"]},
         "Events a and b; subscribers s and t.",
     ),
-    "positions of somebody else": (
-        {"events": ["a", "b"], "subscribers": ["s", "t"], "positions": {"u": [1, 2]}},
-        "Events a and b; subscribers s and t; positions u 1 and 2.",
+    "nths of somebody else": (
+        {"events": ["a", "b"], "subscribers": ["s", "t"], "nths": {"u": [1, 2]}},
+        "Events a and b; subscribers s and t; nths u 1 and 2.",
     ),
     "unknown": (
         {"odd_key": 1.5, "deep": {"a": {"b": 1}}, "flag": True, "gone": None},

@@ -29,6 +29,9 @@ class Memory:
     def write(self, table: str, row: Any) -> None:
         self.rows.setdefault(table, []).append(row)
 
+    def ended(self, ending: Any) -> None:
+        pass
+
     def __getitem__(self, table: str) -> list[Any]:
         return self.rows.get(table, [])
 

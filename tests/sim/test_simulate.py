@@ -25,7 +25,10 @@ def test_without_faults_on_fifo_links_everything_owed_arrives_once():
     )
     memory, outcome = run(text)
     verdicts = judge(memory.history())
-    assert {name for name, v in verdicts.items() if v.judged and not v.kept} == {"total"}
+    assert {name for name, v in verdicts.items() if v.judged and not v.kept} == {
+        "total",
+        "realtime",
+    }
     assert outcome.published == 150
     assert outcome.delivered == len(memory.rows["deliveries"])
 
@@ -116,9 +119,9 @@ def test_memory_holds_what_is_in_flight_and_not_what_has_happened(monkeypatch):
     kept = []
     finish = World.finish
 
-    def spy(self):
-        kept.append((len(self._unanswered), len(self.agenda)))
-        finish(self)
+    def spy(self, within):
+        kept.append((len(self._unanswered), len(self._lives), len(self.agenda)))
+        return finish(self, within)
 
     monkeypatch.setattr(World, "finish", spy)
 
@@ -126,9 +129,12 @@ def test_memory_holds_what_is_in_flight_and_not_what_has_happened(monkeypatch):
         def write(self, table, row):
             pass
 
+        def ended(self, ending):
+            pass
+
     text = "duration=200\nmessages=false\n[network]\nmodel='wan'\n[publishers]\ncount=3\nrate=20"
     simulate(parse(text), 1, Nowhere())
-    assert kept == [(0, 0)]
+    assert kept == [(0, 0, 0)]
 
 
 def digest(folder: Path) -> str:
@@ -173,7 +179,7 @@ def test_fifty_seeds_give_the_same_bytes_in_two_processes_with_other_hash_seeds(
 def test_a_run_that_dies_leaves_a_trace_that_says_it_is_not_complete(tmp_path, monkeypatch):
     from inorder.check.trace import read_summary
 
-    def dies(self):
+    def dies(self, within):
         raise RuntimeError("power cut")
 
     monkeypatch.setattr(World, "finish", dies)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
+
 import pytest
 
-from inorder.core.effect import CancelTimer, Deliver, Note, Persist, Send, SetTimer
+from inorder.core.effect import Answer, CancelTimer, Deliver, Note, Persist, Send, SetTimer
 from inorder.core.event import Event
 from inorder.sim import faults
-from tests.sim.helpers import puppets, tell
+from tests.sim.helpers import puppets, run, tell
 
 EVENTS = [Event("p", n, "t", {}, 0.0) for n in range(1, 5)]
 
@@ -21,7 +24,7 @@ def test_effects_are_carried_out_in_order():
     tell(world, "a", *(Deliver(event) for event in EVENTS))
     world.agenda.run()
     assert delivered(memory) == ["p:1", "p:2", "p:3", "p:4"]
-    assert [row.position for row in memory.rows["deliveries"]] == [1, 2, 3, 4]
+    assert [row.nth for row in memory.rows["deliveries"]] == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("cut", range(5))
@@ -128,3 +131,95 @@ def test_notes_are_counted():
     tell(world, "a", Note("held"), Note("held"), Note("gone"))
     world.agenda.run()
     assert world.marks == {"held": 2, "gone": 1}
+
+
+PUBLISHERS = "topics=2\n[network]\nmodel='wan'\n[publishers]\ncount=2\nrate=9\n"
+
+
+def test_an_event_tells_what_its_application_had_been_handed_since_its_last_one():
+    memory, _ = run(PUBLISHERS + "[[subscribers]]\ncount=2\nreply=0.5")
+    upto = {}
+    told = 0
+    made = {}
+    for row in memory.rows["deliveries"]:
+        made.setdefault(row.subscriber, []).append(row.delivered_at)
+    for row in sorted(memory.rows["events"], key=lambda row: (row.publisher, row.seq)):
+        assert row.application == row.publisher
+        seen = json.loads(row.seen)
+        assert set(seen) <= {row.publisher}
+        upto[row.publisher] = seen.get(row.publisher, upto.get(row.publisher, 0))
+        handed = sum(at <= row.published_at for at in made.get(row.publisher, ()))
+        assert upto[row.publisher] <= handed
+        told += bool(seen)
+    assert told > 20
+
+
+def test_a_delivery_has_the_true_time_of_its_event_whatever_the_publishers_clock_tells():
+    clocks = """
+    [faults]
+    list = [
+        {kind = "clock", at = 2.0, node = "p1", jump = -100.0},
+        {kind = "clock", at = 5.0, node = "p1", jump = 150.0},
+        {kind = "clock", at = 7.0, node = "s1", jump = 9.0},
+    ]
+    """
+    memory, _ = run(PUBLISHERS + "[[subscribers]]\ncount=2\nreply=0.3\n" + clocks)
+    published = {row.event: row.published_at for row in memory.rows["events"]}
+    rows = memory.rows["deliveries"]
+    assert {row.publisher for row in rows} >= {"p1", "p2", "s1"}
+    for row in rows:
+        assert row.published_at == pytest.approx(published[row.event], abs=1e-9)
+
+
+def test_a_run_says_whether_it_was_quiet_and_else_what_was_still_to_happen():
+    quiet, _ = run(PUBLISHERS + "[[subscribers]]\ncount=2")
+    assert quiet.ending is not None
+    assert (quiet.ending.quiet, quiet.ending.within, quiet.ending.under_way) == (True, 10.0, ())
+    cut, _ = run("settle=0.0\nduration=3\nwithin=0.5\n" + PUBLISHERS + "[[subscribers]]\ncount=2")
+    assert (cut.ending.quiet, cut.ending.ended_at, cut.ending.within) == (False, 3.0, 0.5)
+    assert cut.ending.under_way == ("messages to s2: 3",)
+
+
+def test_what_is_cancelled_lost_or_of_an_earlier_life_is_not_under_way():
+    world, _ = puppets("a", "b", "c", sync_s=9.0)
+    tell(world, "a", SetTimer("x", 5.0), SetTimer("y", 5.0), CancelTimer("y"))
+    tell(world, "c", Persist(b"x"), SetTimer("z", 5.0))
+    world.agenda.run(1.0)
+    world.crash("c")
+    world.pause("b")
+    tell(world, "b", Note("x"))
+    world.agenda.run(2.0)
+    ending = world.finish()
+    assert not ending.quiet
+    assert ending.under_way == ("timer x of a: 1", "waiting for b to go on: 1")
+
+
+def test_the_fate_of_a_publication_is_told_as_its_publisher_knows_it():
+    world, memory = puppets("a", "b")
+    for node in world.nodes.values():
+        node.machine.next_seq = 1
+        node.machine.publish = partial(count_up, node.machine)
+    for _ in range(3):
+        world.publish("a", "t", {})
+    world.publish("b", "t", {})
+    tell(world, "a", Answer("a:1", "accepted"), Answer("a:2", "refused"))
+    world.agenda.run(30.0)
+    world.crash("b")
+    world.publish("a", "t", {})
+    tell(world, "a", SetTimer("x", 5.0))
+    world.agenda.run(31.0)
+    ending = world.finish(within=2.0)
+    assert not ending.quiet
+    fates = {row.event: (row.outcome, row.accepted_at) for row in memory.rows["events"]}
+    assert fates == {
+        "a:1": ("accepted", 0.0),
+        "a:2": ("refused", None),
+        "a:3": (None, None),  # its publisher lives, and was never told
+        "b:1": ("unknown", None),  # its publisher's life ended first
+        "a:4": ("unknown", None),  # the run was cut too soon to tell
+    }
+
+
+def count_up(machine, topic, value, now):
+    machine.next_seq += 1
+    return []

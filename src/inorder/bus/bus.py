@@ -91,6 +91,8 @@ class Bus:
         self.closing = False
         self._guarantee = guarantee(ordered)
         self._options = self._options_of(self._guarantee, order)
+        self._order = dict(order)
+        self.trace = LiveTrace(None, "jsonl", self.name, {})
         self._trace_settings = (trace, trace_format)
         self.host = Host(broker_at(url, deadline), self._fail)
         self._keeper = Keeper(self.host, self._fail)
@@ -134,12 +136,12 @@ class Bus:
         except BaseException:
             self.closing = True
             raise
-        self.trace = LiveTrace(None, "jsonl", {})
         try:
             folder, format = self._trace_settings
-            about = {"driver": "live", "order": {"guarantee": self._guarantee.name}}
+            order = {**self._order, "guarantee": self._guarantee.name}
+            about = {"driver": "live", "order": order}
             await self._claim(self.name)
-            self.trace = LiveTrace(folder, format, about)
+            self.trace = LiveTrace(folder, format, self.name, about)
             self._publisher = Publisher(
                 self.host, self.name, self._guarantee, self._options, self.trace
             )
@@ -182,7 +184,7 @@ class Bus:
             await self._let_go()
             await self.host.broker.close()
         finally:
-            self.trace.close()
+            self.trace.close(self.host.now())
 
     async def _let_go(self) -> None:
         """Others may have everything of ours, in one step."""
@@ -214,6 +216,7 @@ class Bus:
         Raises `Refused` when it did not happen and will not, `Unsure` when nobody answered within
         the deadline.
         """
+        mark = self.trace.mark()
         attributes, _ = sized_value(value)
         until = self.host.now() + self._patience(deadline)
         await self._prepare(topic, until)
@@ -227,7 +230,7 @@ class Bus:
             if not done.done():
                 done.set_exception(error)
 
-        self._publisher.hand_over(topic, [attributes], until, answered, failed)
+        self._publisher.hand_over(topic, [attributes], until, answered, failed, mark)
         receipt = await done
         if receipt.outcome == "refused":
             raise Refused(f"{receipt.event}: {receipt.reason}")
@@ -240,6 +243,7 @@ class Bus:
     ) -> list[Receipt]:
         """Publish values in this order, many under way at a time; a receipt for each, whatever its
         outcome. The deadline is for each of them."""
+        mark = self.trace.mark()
         sized = [sized_value(value) for value in values]
         patience = self._patience(deadline)
         receipts: list[Receipt] = []
@@ -251,13 +255,13 @@ class Bus:
                 # The earlier ones have their receipts; these were not even tried.
                 receipts += [Receipt("", topic, "refused", str(error)) for _ in some]
                 continue
-            receipts += await self._publish_some(topic, some, until)
+            receipts += await self._publish_some(topic, some, until, mark)
         if not sized:
             self._check_open()
         return receipts
 
     async def _publish_some(
-        self, topic: str, values: list[dict[str, Any]], until: float
+        self, topic: str, values: list[dict[str, Any]], until: float, mark: int
     ) -> list[Receipt]:
         receipts: list[Receipt] = []
         complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -270,7 +274,7 @@ class Bus:
         def failed(error: Exception) -> None:
             answered(Receipt("", topic, "refused", str(error)))
 
-        self._publisher.hand_over(topic, values, until, answered, failed)
+        self._publisher.hand_over(topic, values, until, answered, failed, mark)
         await complete
         return sorted(receipts, key=_place)
 
@@ -381,6 +385,7 @@ class Bus:
         )  # fmt: skip
         node.owner = subscription
         self._subscriptions[name] = subscription
+        self.trace.reads_with(ordered.name)
         return subscription
 
     async def _check_topics(self, ordered: Guarantee, topics: Iterable[str]) -> None:

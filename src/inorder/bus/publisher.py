@@ -43,6 +43,7 @@ class Pending(Struct, gc=False):
     turn: int
     deadline: float
     done: Callable[[Receipt], None]
+    seen: dict[str, int] = {}
 
 
 class Handed(Struct):
@@ -132,9 +133,11 @@ class Publisher:
         deadline: float,
         done: Callable[[Receipt], None],
         failed: Callable[[Exception], None],
+        mark: int,
     ) -> None:
         """Publish some values, in this order, in the next turn; for each of them either `done` gets
-        a receipt or `failed` the reason why it was not even tried."""
+        a receipt or `failed` the reason why it was not even tried. `mark` says what the
+        application had taken before (bus/tracing.py)."""
         node = self._node
         assert node is not None
         client: Client = node.machine  # type: ignore[assignment]
@@ -158,7 +161,9 @@ class Publisher:
                         failed(error)
                     break
                 node.dirty_in = self._host.turn
-                self._pending[event.id] = Pending(event, self._host.turn, deadline, done)
+                self._pending[event.id] = Pending(
+                    event, self._host.turn, deadline, done, self._trace.seen(mark)
+                )
             return effects
 
         self._handed.append(handed)
@@ -175,7 +180,9 @@ class Publisher:
             return
         if answer.outcome == "accepted":
             del self._pending[answer.call]
-            self._trace.published(pending.event, self._host.now(), answer.stamp)
+            self._trace.published(
+                pending.event, "accepted", pending.seen, self._host.now(), answer.stamp
+            )
             pending.done(Receipt(answer.call, pending.event.topic, "accepted", "", answer.stamp))
         else:
             self._end(pending, "refused", answer.reason)
@@ -227,8 +234,7 @@ class Publisher:
     def _end(self, pending: Pending, outcome: Outcome, reason: str) -> None:
         event = pending.event
         del self._pending[event_id(event.publisher, event.seq)]
-        if outcome == "unknown":
-            self._trace.published(event, None)
+        self._trace.published(event, outcome, pending.seen)
         pending.done(Receipt(event.id, event.topic, outcome, reason))
 
     def close(self) -> None:

@@ -28,14 +28,14 @@ class Receipt(Struct, frozen=True):
 class Delivered(Struct, frozen=True):
     """An event as a subscription hands it over.
 
-    `position` counts the subscription's deliveries from 1. `offset` is the place in the topic's
+    `nth` counts the subscription's deliveries from 1. `offset` is the place in the topic's
     log: `replay={topic: offset + 1}` goes on behind it.
     """
 
     topic: str
     value: Any
     in_order: bool
-    position: int
+    nth: int
     offset: int
     publisher: str
     seq: int
@@ -47,7 +47,7 @@ class Delivered(Struct, frozen=True):
 
 
 class Change(Struct, frozen=True):
-    """The answer to `set` and `replace`: deliveries from position `cut` on are judged by the new
+    """The answer to `set` and `replace`: deliveries from number `cut` on are judged by the new
     filter."""
 
     cut: int

@@ -3,7 +3,7 @@
 Rule 1: each subscription is a machine of its own: its order, its filter, its place in the log.
 Rule 2: an event of a topic that was left is not handed over, even if it waited here already.
 Rule 3: when the application falls behind, the machine stops reading. The log keeps the rest.
-Rule 4: an event has its position from when the machine delivers it, so that a change of filter can
+Rule 4: an event has its `nth` from when the machine delivers it, so that a change of filter can
         say where it cuts. What is dropped by rule 2 leaves a hole.
 """
 
@@ -67,7 +67,7 @@ class Subscription:
         self._came = asyncio.Event()
         self._arrived: OrderedDict[tuple[str, int], Arrival] = OrderedDict()
         self._calls: dict[str, asyncio.Future[None]] = {}
-        self._position = 0
+        self._nth = 0
         self._error: Exception | None = None
         self._closed = False
 
@@ -107,7 +107,7 @@ class Subscription:
             await self.close()
             raise
         self._bus.trace.begins(self.name)
-        self._traced("subscribe", self._topics, self._parameters, host.now(), self._position)
+        self._traced("subscribe", self._topics, self._parameters, host.now(), self._nth)
 
     async def close(self) -> None:
         """Stop; what was not read stays unread."""
@@ -118,7 +118,7 @@ class Subscription:
         held = self._topics
         try:
             if self.name in host.nodes and held and self._error is None and not self._bus.closing:
-                self._traced("unsubscribe", held, {}, host.now(), self._position)
+                self._traced("unsubscribe", held, {}, host.now(), self._nth)
                 with suppress(InorderError):  # who keeps us registered only stamps a little more
                     await self._call("unsubscribe", lambda call, now: self._leave(call, held, now))
         finally:
@@ -175,7 +175,7 @@ class Subscription:
     def _skip(self) -> None:
         """Pass over what is of a topic that was left meanwhile."""
         while self._unread and self._unread[0][0].event.topic not in self._topics:
-            self._position += 1
+            self._nth += 1
             self._pop()
 
     def _pop(self) -> tuple[Deliver, Arrival]:
@@ -189,13 +189,11 @@ class Subscription:
     def _take(self) -> Delivered:
         delivery, (offset, received_at, _) = self._pop()
         event = delivery.event
-        self._position += 1
-        self._bus.trace.delivered(
-            self.name, self._position, delivery, received_at, self._bus.host.now()
-        )
+        self._nth += 1
+        self._bus.trace.delivered(self.name, self._nth, delivery, received_at, self._bus.host.now())
         return Delivered(
             event.topic, from_attributes(event.value, self._kind), delivery.in_order,
-            self._position, offset, event.publisher, event.seq, event.published_at,
+            self._nth, offset, event.publisher, event.seq, event.published_at,
         )  # fmt: skip
 
     # Changing.
@@ -232,7 +230,7 @@ class Subscription:
         if not dropped:
             raise Misuse("unsubscribe names no topic that is held")
         self._topics = [topic for topic in self._topics if topic not in dropped]
-        self._traced("unsubscribe", dropped, {}, self._bus.host.now(), self._position)
+        self._traced("unsubscribe", dropped, {}, self._bus.host.now(), self._nth)
         await self._call("unsubscribe", lambda call, now: self._leave(call, dropped, now))
 
     async def _change(self, what: str, change: Callable[[str, float, int], list[Effect]]) -> Change:
@@ -242,7 +240,7 @@ class Subscription:
 
         def counted(call: str, now: float) -> list[Effect]:
             nonlocal judged
-            judged = self._position + len(self._unread)
+            judged = self._nth + len(self._unread)
             return change(call, now, judged)
 
         await self._call(what, counted)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from inorder.check import acyclic, causal, fifo, integrity, reliable, total, unique
+from inorder.check import (
+    accepted,
+    acyclic,
+    causal,
+    fifo,
+    integrity,
+    realtime,
+    reliable,
+    total,
+    unique,
+)
 from inorder.check import filter as filter_
 from inorder.check.history import History
 from inorder.check.verdict import Verdict
@@ -15,10 +25,14 @@ __all__ = ["BROKE", "PROMISES", "History", "Verdict", "judge"]
 PROMISES: dict[str, Callable[[History], Verdict]] = {
     "total": total.check,
     "causal": causal.check,
+    "causal_across_topics": causal.check_across,
     "fifo": fifo.check,
+    "per_publisher": fifo.check_per_publisher,
     "unique": unique.check,
     "reliable": reliable.check,
     "filter": filter_.check,
+    "accepted": accepted.check,
+    "realtime": realtime.check,
 }
 
 # What to say when a promise is broken, by `Verdict.promise`, those under `also` included.
@@ -26,13 +40,15 @@ BROKE: dict[str, str] = {
     "total": total.BROKE_TOTAL,
     "acyclic": acyclic.BROKE_ACYCLIC,
     "causal": causal.BROKE_CAUSAL,
-    "across_topics": causal.BROKE_ACROSS,
+    "causal_across_topics": causal.BROKE_ACROSS,
     "fifo": fifo.BROKE_FIFO,
     "per_publisher": fifo.BROKE_PER_PUBLISHER,
     "unique": unique.BROKE_UNIQUE,
     "reliable": reliable.BROKE_RELIABLE,
     "integrity": integrity.BROKE_INTEGRITY,
     "filter": filter_.BROKE_FILTER,
+    "accepted": accepted.BROKE_ACCEPTED,
+    "realtime": realtime.BROKE_REALTIME,
 }
 
 

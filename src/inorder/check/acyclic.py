@@ -77,7 +77,7 @@ def _witness(history: History, events: list[str]) -> dict[str, Any]:
                 "subscriber": name,
                 "first": first,
                 "then": then,
-                "positions": [place(name, first), place(name, then)],
+                "nths": [place(name, first), place(name, then)],
             }
             for first, then, name in steps
         ],
@@ -149,5 +149,5 @@ def _first_places(history: History, names: set[str]) -> Callable[[str, str], int
     for name in sorted(names):
         for row in history.by_subscriber[name]:
             if row.in_order:
-                found.setdefault((name, row.event), row.position)
+                found.setdefault((name, row.event), row.nth)
     return lambda name, event: found[name, event]

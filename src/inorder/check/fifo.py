@@ -5,8 +5,9 @@ violation here: a loss is judged by `reliable`.
 
 Counting. One violation is an in-order delivery whose number is below one already delivered in
 order by that subscriber for that publisher and topic (a repeated delivery counts like any other).
-`per_publisher` is the same over all topics of a publisher. The witness is the delivery that comes
-soonest after the one it should have preceded, then by subscriber, then the earliest.
+`per_publisher` is the promise of a publisher's own order over all its topics. The witness is the
+delivery that comes soonest after the one it should have preceded, then by subscriber, then the
+earliest.
 """
 
 from __future__ import annotations
@@ -30,10 +31,13 @@ NEEDS = "needs the publisher, topic and number of each delivery"
 def check(history: History) -> Verdict:
     if history.bare:
         return not_judged("fifo", NEEDS)
-    verdict = _verdict("fifo", history, lambda row: (row.publisher, row.topic))
-    per_publisher = _verdict("per_publisher", history, lambda row: (row.publisher, ""))
-    verdict.also["per_publisher"] = per_publisher
-    return verdict
+    return _verdict("fifo", history, lambda row: (row.publisher, row.topic))
+
+
+def check_per_publisher(history: History) -> Verdict:
+    if history.bare:
+        return not_judged("per_publisher", NEEDS)
+    return _verdict("per_publisher", history, lambda row: (row.publisher, ""))
 
 
 def _verdict(
@@ -54,7 +58,7 @@ def _verdict(
                 highest[key] = row
                 continue
             violations += 1
-            distance = (row.position - later.position, name, row.position)
+            distance = (row.nth - later.nth, name, row.nth)
             if closest is None or distance < closest:
                 closest, pair = distance, (later, row)
         streams += len(highest)
@@ -71,5 +75,5 @@ def _witness(pair: tuple[DeliveryRow, DeliveryRow] | None) -> dict[str, Any] | N
         "publisher": earlier.publisher,
         "events": [later.event, earlier.event],
         "numbers": [later.seq, earlier.seq],
-        "positions": [later.position, earlier.position],
+        "nths": [later.nth, earlier.nth],
     }

@@ -6,7 +6,7 @@ not true (see `predicate`).
 
 Counting. One violation is a delivery, tagged or not, of an event that does not match. Deliveries
 on topics not held, and of events never published, are left to `integrity`. The witness is the
-earliest violation by time, then by subscriber and position.
+earliest violation by time, then by subscriber and `nth`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def check(history: History) -> Verdict:
         if matches_state(history, state, event):
             continue
         strangers += 1
-        key = (row.delivered_at, row.subscriber, row.position)
+        key = (row.delivered_at, row.subscriber, row.nth)
         if earliest is None or key < earliest:
             earliest, worst = key, (row, state)
     witness = None
@@ -51,7 +51,7 @@ def check(history: History) -> Verdict:
         witness = {
             "event": row.event,
             "subscriber": row.subscriber,
-            "position": row.position,
+            "nth": row.nth,
             "where": state.where,
             "parameters": state.parameters,
             "attributes": history.attributes(history.event_rows[row.event]),

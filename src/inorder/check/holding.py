@@ -7,15 +7,16 @@ names and keeps the others; with a `where` of its own it replaces the predicate 
 
 The rows of one (subscriber, topic) are ordered by time, then `after`, then as written. The state
 at a delivery is the one left by the last row that precedes it. A row precedes a delivery when the
-delivery's position is beyond the row's `after`; without `after`, when its time is not later than
+delivery's `nth` is beyond the row's `after`; without `after`, when its time is not later than
 the delivery's (an unsubscribe: earlier, since it was called while the topic was still held).
 """
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -38,6 +39,26 @@ class State(Struct, frozen=True):
     since: float
     where: str | None = None
     parameters: dict[str, Any] = {}
+
+
+class Period(Struct):
+    """An unbroken holding: its states, and when it ended; None: it did not."""
+
+    states: list[State]
+    until: float | None = None
+
+    @property
+    def since(self) -> float:
+        return self.states[0].since
+
+    def in_force(self, begin: float, end: float) -> list[State]:
+        """The states in force at some moment from `begin` to `end`, both included.
+
+        A change at that very moment may have come before or after: both states are given.
+        """
+        first = bisect_left(self.states, begin, lo=1, key=lambda state: state.at) - 1
+        last = bisect_right(self.states, end, key=lambda state: state.at)
+        return self.states[first:last]
 
 
 NOT_HELD = State(held=False, at=0.0, after=None, since=0.0)
@@ -63,25 +84,30 @@ class Holding:
     def at(self, delivery: DeliveryRow) -> State:
         """The state in force when `delivery` was made."""
         if len(self._afters) == len(self.states):
-            count = bisect_left(self._afters, delivery.position)
+            count = bisect_left(self._afters, delivery.nth)
             return self.states[count - 1] if count else NOT_HELD
         for state in reversed(self.states):
             if _precedes(state, delivery):
                 return state
         return NOT_HELD
 
-    def since_publication(self, published_at: float) -> list[State]:
-        """The states in force at some moment from `published_at` to the end.
-
-        A change at that very moment may have come before or after: both states are given.
-        """
-        following = bisect_left(self.states, published_at, lo=1, key=lambda state: state.at)
-        return self.states[following - 1 :]
+    @cached_property
+    def periods(self) -> list[Period]:
+        """The unbroken holdings, the last of which may still be open."""
+        found: list[Period] = []
+        for state in self.states:
+            if state.held and found and found[-1].until is None:
+                found[-1].states.append(state)
+            elif state.held:
+                found.append(Period([state]))
+            elif found and found[-1].until is None:
+                found[-1].until = state.at
+        return found
 
 
 def _precedes(state: State, delivery: DeliveryRow) -> bool:
     if state.after is not None:
-        return state.after < delivery.position
+        return state.after < delivery.nth
     if state.held:
         return state.at <= delivery.delivered_at
     return state.at < delivery.delivered_at

@@ -33,7 +33,7 @@ def check(history: History) -> Verdict:
     for row in history.deliveries:
         for kind in faults(history, row):
             counts[kind] += 1
-            key = (row.delivered_at, row.subscriber, row.position, kind)
+            key = (row.delivered_at, row.subscriber, row.nth, kind)
             if earliest is None or key < earliest:
                 earliest, worst = key, row
     witness = None
@@ -43,7 +43,7 @@ def check(history: History) -> Verdict:
             "event": worst.event,
             "subscriber": worst.subscriber,
             "topic": worst.topic,
-            "position": worst.position,
+            "nth": worst.nth,
         }
     return judged("integrity", sum(counts.values()), counts, witness)
 

@@ -49,7 +49,7 @@ def causal(history: History) -> int:
     )
 
 
-def across_topics(history: History) -> int:
+def causal_across_topics(history: History) -> int:
     return _late(history, list(history.events or ()))
 
 
@@ -69,14 +69,41 @@ def unique(history: History) -> int:
 
 
 def reliable(history: History) -> int:
-    count = 0
-    for name in sorted({row.subscriber for row in history.subscriptions or ()}):
-        mine = {row.event for row in history.deliveries if row.subscriber == name}
-        for event in history.events or ():
-            accepted = event.accepted_at is not None or not history.accepted_known
-            if accepted and event.event not in mine:
-                count += _owed(history, name, event)
-    return count
+    return sum(owed and not got for _, owed, got in _pairs(history))
+
+
+def deliverable(history: History) -> int:
+    return sum(may for may, _, _ in _pairs(history))
+
+
+def owed(history: History) -> int:
+    return sum(owed for _, owed, _ in _pairs(history))
+
+
+def accepted(history: History) -> int:
+    end = history.ending
+    return sum(
+        event.outcome is None
+        and event.accepted_at is None
+        and (end is None or end.quiet or end.ended_at - event.published_at >= end.within)
+        for event in history.events or ()
+    )
+
+
+def realtime(history: History) -> int:
+    events = {event.event: event for event in history.events or ()}
+    error = history.clock_error or 0.0
+    precedes = {
+        (e.event, f.event)
+        for e in events.values()
+        for f in events.values()
+        if e.accepted_at is not None and e.accepted_at + error < f.published_at
+    }
+    in_order = [row for row in history.deliveries if row.in_order]
+    return sum(
+        any(_earlier(other, row) and (row.event, other.event) in precedes for other in in_order)
+        for row in in_order
+    )
 
 
 def integrity(history: History) -> int:
@@ -107,13 +134,15 @@ SLOW: dict[str, Callable[[History], int]] = {
     "total": total,
     "acyclic": acyclic,
     "causal": causal,
-    "across_topics": across_topics,
+    "causal_across_topics": causal_across_topics,
     "fifo": fifo,
     "per_publisher": per_publisher,
     "unique": unique,
     "reliable": reliable,
     "integrity": integrity,
     "filter": filter,
+    "accepted": accepted,
+    "realtime": realtime,
 }
 
 
@@ -122,15 +151,15 @@ def _subscribers(history: History) -> list[str]:
 
 
 def _earlier(row: DeliveryRow, other: DeliveryRow) -> bool:
-    return row.subscriber == other.subscriber and row.position < other.position
+    return row.subscriber == other.subscriber and row.nth < other.nth
 
 
 def _places(history: History, name: str) -> dict[str, int]:
-    """The position of each event's first delivery in order."""
+    """The place of each event's first delivery in order."""
     places: dict[str, int] = {}
     for row in history.deliveries:
         if row.subscriber == name and row.in_order:
-            places[row.event] = min(row.position, places.get(row.event, row.position))
+            places[row.event] = min(row.nth, places.get(row.event, row.nth))
     return places
 
 
@@ -149,10 +178,10 @@ def _late(history: History, events: list[EventRow]) -> int:
     causes = set()
     for f in events:
         for e in events:
-            if e.publisher == f.publisher and e.seq < f.seq:
+            if e.topic == f.topic and _published_before(history, e, f):
                 causes.add((e.event, f.event))
         for row in history.deliveries:
-            if row.subscriber == f.publisher and row.event in names and _seen(row, f):
+            if row.event in names and row.nth <= _handed(history, f, row.subscriber):
                 causes.add((row.event, f.event))
     causes = _closure(causes)
     in_order = [row for row in history.deliveries if row.in_order]
@@ -162,10 +191,29 @@ def _late(history: History, events: list[EventRow]) -> int:
     )
 
 
-def _seen(row: DeliveryRow, event: EventRow) -> bool:
-    if event.after is not None:
-        return row.position <= event.after
-    return row.delivered_at <= event.published_at
+def _handed(history: History, f: EventRow, subscriber: str) -> int:
+    """How many deliveries of the subscriber the application of f had been handed by then."""
+    told = [
+        json.loads(e.seen).get(subscriber, 0)
+        for e in history.events or ()
+        if e.seen is not None and (e is f or _published_before(history, e, f))
+    ]
+    return max(told, default=0)
+
+
+def _published_before(history: History, e: EventRow, f: EventRow) -> bool:
+    """By the same application: by number, or by its clock if it has several publishers."""
+    ours = _application(f)
+    if _application(e) != ours:
+        return False
+    publishers = {row.publisher for row in history.events or () if _application(row) == ours}
+    if len(publishers) == 1:
+        return e.seq < f.seq
+    return (e.published_at, e.publisher, e.seq) < (f.published_at, f.publisher, f.seq)
+
+
+def _application(event: EventRow) -> str:
+    return event.publisher if event.application is None else event.application
 
 
 def _late_numbers(history: History, same: Callable[[DeliveryRow, DeliveryRow], bool]) -> int:
@@ -213,18 +261,59 @@ def _at(history: History, delivery: DeliveryRow) -> Filter | None:
 
 def _before(row: SubscriptionRow, delivery: DeliveryRow, held: bool) -> bool:
     if row.after is not None:
-        return delivery.position > row.after
+        return delivery.nth > row.after
     return row.at <= delivery.delivered_at if held else row.at < delivery.delivered_at
 
 
-def _owed(history: History, name: str, event: EventRow) -> bool:
-    """Held by a row before the publication, and held and matching after that and each later one."""
+def _pairs(history: History) -> list[tuple[bool, bool, bool]]:
+    """Of every subscriber and accepted event: may it be delivered, is it owed, was it delivered?"""
+    found = []
+    for name in sorted({row.subscriber for row in history.subscriptions or ()}):
+        mine = {row.event for row in history.deliveries if row.subscriber == name}
+        for event in history.events or ():
+            if event.accepted_at is not None or not history.accepted_known:
+                found.append((*_due(history, name, event), event.event in mine))
+    return found
+
+
+def _due(history: History, name: str, event: EventRow) -> tuple[bool, bool]:
+    """The time between any two changes is looked at by itself: what was held, and did it match?"""
+    begin, published = event.published_at - history.within, event.published_at
+    accepted = published if event.accepted_at is None else event.accepted_at
+    until = max(accepted, published) + history.within
+    end = history.ending
+    last = history.latest if end is None else end.ended_at
     rows = _changes(history, name)
-    before = sum(row.at < event.published_at for row in rows)
-    return all(
-        (held := _replay(rows[:count], event.topic)) is not None and _passes(held, event)
-        for count in range(before, len(rows) + 1)
-    )
+    changed = [row.at for row in rows]
+    spans = []  # from when, until when, what was held meanwhile
+    for count in range(1, len(rows) + 1):
+        after = changed[count] if count < len(rows) else None
+        spans.append((changed[count - 1], after, _replay(rows[:count], event.topic)))
+    forever = end is not None and end.quiet
+    deliverable = owed = False
+    run: list[tuple[float, float | None, Filter]] = []
+
+    def close(ended: float | None) -> None:
+        nonlocal deliverable, owed
+        if not run or run[0][0] > until or (ended is not None and ended < published):
+            return
+        fits = [
+            _passes(held, event)
+            for since, to, held in run
+            if since <= until and (to is None or to >= begin)
+        ]
+        deliverable = deliverable or any(fits)
+        long_enough = ended > until if ended is not None else forever or last >= until
+        owed = owed or (run[0][0] < published and long_enough and all(fits))
+
+    for since, to, held in spans:
+        if held is None:
+            close(since)
+            run = []
+        else:
+            run.append((since, to, held))
+    close(None)
+    return deliverable, owed
 
 
 def _passes(held: Filter, event: EventRow) -> bool:

@@ -4,8 +4,8 @@ Definitions. Only deliveries in order count, and of those a subscriber's first o
 Subscribers a and b *disagree* about e and f when both delivered both, a e before f, b f before e.
 
 Counting. One violation is an unordered pair of events for an unordered pair of subscribers. The
-witness is the closest such pair: the least distance of positions at the first-named of the two
-subscribers, then the earliest position there, then the subscribers' names.
+witness is the closest such pair: the least distance of places at the first-named of the two
+subscribers, then the earliest place there, then the subscribers' names.
 
 Beside it, `acyclic` is reported. If the union of all orders has no cycle, nobody disagrees; and
 events that two subscribers disagree about lie in one tangle of it, so only tangles are counted.
@@ -25,7 +25,7 @@ BROKE_TOTAL = (
     "broke Total - two subscribers never deliver the same two in-order events in opposite orders"
 )
 
-# (distance, position of the first at a, a, b, position of the second at a)
+# (distance, place of the first at a, a, b, place of the second at a)
 _Closest = tuple[int, int, str, str, int]
 _Places = dict[str, dict[str, int]]
 
@@ -56,25 +56,25 @@ def check(history: History) -> Verdict:
 
 
 def _places(history: History, tangled: set[str]) -> _Places:
-    """Each subscriber's first in-order position of each tangled event, by position."""
+    """Each subscriber's first in-order place of each tangled event, by `nth`."""
     places: _Places = {}
     for name, rows in history.by_subscriber.items():
         mine: dict[str, int] = {}
         for row in rows:
             if row.in_order and row.event in tangled:
-                mine.setdefault(row.event, row.position)
+                mine.setdefault(row.event, row.nth)
         if len(mine) > 1:
             places[name] = mine
     return places
 
 
 def _common(at_a: dict[str, int], at_b: dict[str, int]) -> list[tuple[int, int]]:
-    """(position at a, position at b) of the events both delivered, in a's order."""
+    """(place at a, place at b) of the events both delivered, in a's order."""
     return [(place, at_b[event]) for event, place in at_a.items() if event in at_b]
 
 
 def _turns(order: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Neighbours in a's order that b delivered the other way round, as positions at a.
+    """Neighbours in a's order that b delivered the other way round, as places at a.
 
     Between any two events in opposite orders lies such a turn, so the closest pair is one.
     """
@@ -112,5 +112,5 @@ def _witness(places: _Places, closest: _Closest) -> dict[str, Any]:
     return {
         "events": [e, f],
         "subscribers": [a, b],
-        "positions": {a: [first, then], b: [places[b][e], places[b][f]]},
+        "nths": {a: [first, then], b: [places[b][e], places[b][f]]},
     }

@@ -12,10 +12,11 @@ group, written aside and renamed, so a killed writer leaves whole parts only. JS
 `deliveries.jsonl`; a torn last line is dropped by the reader. `trace.json` says which run it was
 and, in its last write, that the trace is complete.
 
-Times are seconds of the driver's clock. `position` counts a subscriber's deliveries from 1.
-`after` is the number of deliveries the same node had made when it published (or changed its
-subscription): it orders publish and deliver lines of one node even when their times are equal.
-`attributes`, `parameters` and `stamp` are JSON text.
+Times are seconds of the driver's clock. `nth` counts a subscriber's deliveries from 1. `after` is
+the number of deliveries a subscriber had made when it changed its subscription: it orders the two
+even when their times are equal. `seen` does the same for publications: how many deliveries of each
+subscription the application had been handed when it published, `{"s1": 4}`, and only of those that
+have moved since its event before. `attributes`, `parameters`, `seen` and `stamp` are JSON text.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import Any, Literal, Self, get_args, get_type_hints
 import msgspec
 from msgspec import Struct
 
+from inorder.check.ending import Ending
 from inorder.core.errors import BadTrace, MissingPart, Misuse, UnknownName
 from inorder.core.limits import TRACE_ROWS_PER_PART
 
@@ -37,7 +39,12 @@ Format = Literal["parquet", "jsonl"]
 
 
 class EventRow(Struct, gc=False):
-    """`accepted_at` is null for a publication that was refused or whose fate is unknown."""
+    """`outcome` is what the publisher was told: accepted, refused, or unknown when its life, or the
+    run, ended before the answer. Null: it was never told. `accepted_at` is null unless accepted.
+
+    `application` is who published, under whatever name of a publisher; null is the publisher's own.
+    `seen` is null when nobody recorded it, and `{}` when nothing had moved.
+    """
 
     event: str
     topic: str
@@ -45,7 +52,9 @@ class EventRow(Struct, gc=False):
     seq: int
     published_at: float
     accepted_at: float | None = None
-    after: int | None = None
+    outcome: str | None = None
+    application: str | None = None
+    seen: str | None = None
     bytes: int = 0
     attributes: str = "{}"
     stamp: str = "{}"
@@ -53,7 +62,7 @@ class EventRow(Struct, gc=False):
 
 class DeliveryRow(Struct, gc=False):
     subscriber: str
-    position: int
+    nth: int
     event: str
     topic: str
     publisher: str
@@ -155,13 +164,20 @@ class TraceWriter:
             if rows:
                 self._flush(table)
 
-    def close(self, **about: Any) -> None:
+    def about(self, **facts: Any) -> None:
+        """Remember more about the run, for the last write of `trace.json`."""
+        self._about.update(facts)
+
+    def ended(self, ending: Ending) -> None:
+        """Remember how the run ended, for the last write of `trace.json`."""
+        self.about(**ending.to_json())
+
+    def close(self) -> None:
         """Write what is left and say that the trace is complete."""
         self.flush()
         for table in TABLES:
             if not self._parts[table]:
                 self._flush(table)
-        self._about.update(about)
         self._summarise(complete=True)
 
     def __enter__(self) -> Self:

@@ -21,11 +21,11 @@ def check(history: History) -> Verdict:
     for name, rows in history.by_subscriber.items():
         first: dict[str, int] = {}
         for row in rows:
-            place = first.setdefault(row.event, row.position)
-            if place == row.position:
+            place = first.setdefault(row.event, row.nth)
+            if place == row.nth:
                 continue
             repeats += 1
-            distance = (row.position - place, name, row.position)
+            distance = (row.nth - place, name, row.nth)
             if closest is None or distance < closest:
                 closest, repeated = distance, row
     witness = None
@@ -33,7 +33,7 @@ def check(history: History) -> Verdict:
         witness = {
             "event": repeated.event,
             "subscriber": repeated.subscriber,
-            "positions": [repeated.position - closest[0], repeated.position],
+            "nths": [repeated.nth - closest[0], repeated.nth],
         }
     counts = {"deliveries": len(history.deliveries), "repeats": repeats}
     return judged("unique", repeats, counts, witness)

@@ -12,18 +12,44 @@ from inorder.cli.spark import Conf, Master, pairs, start
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from inorder.check.verdict import Verdict
     from inorder.pipeline.audit import AuditResult
 
 
 def audit(
-    path: Annotated[str, typer.Argument(help="A trace folder, or a log: Parquet, JSONL or CSV.")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH",
+            help="A trace folder (several are judged as one run), or a log: Parquet, JSONL or CSV.",
+        ),
+    ],
     columns: Annotated[
-        str, typer.Option(help="Our names of a foreign log's columns: position=offset,...")
+        str, typer.Option(help="Our names of a foreign log's columns: nth=offset,...")
     ] = "",
     promises: Annotated[
-        str, typer.Option(help="Only these: total,causal,fifo,unique,reliable,filter.")
+        str,
+        typer.Option(
+            help="Only these, and they decide: total,causal,causal_across_topics,fifo,"
+            "per_publisher,unique,reliable,filter,accepted,realtime."
+        ),
     ] = "",
+    within: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Seconds that an answer, an event or a change of a filter may be under way: what "
+            "is nearer to the end, or to a change, is not judged. Default: as the trace says.",
+            show_default=False,
+        ),
+    ] = None,
+    clock_error: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Seconds by which the clocks of the publishers may be apart (for realtime).",
+            show_default=False,
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     report: Annotated[Path | None, typer.Option(help="Write an HTML page here.")] = None,
     master: Master = "",
@@ -31,14 +57,18 @@ def audit(
 ) -> None:
     """Judge what was delivered: did the subscribers agree, and was anything lost or doubled?
 
+    Of a trace of ours the promises of its guarantee decide; the others are shown.
+
     Exit code 0: kept. 1: broken. 2: could not judge.
 
-    Example: inorder audit deliveries.csv --columns position=offset,event=message_id
+    Example: inorder audit deliveries.csv --columns nth=offset,event=message_id
+
+    Example: inorder audit out/shop out/billing out/mailer
     """
     from inorder.core.errors import InorderError
 
     try:
-        result = _audit(path, columns, promises, report, master, conf)
+        result = _audit(paths, columns, promises, within, clock_error, report, master, conf)
     except InorderError as error:
         if json:
             _print_json({"verdict": "incomplete", "error": str(error), "rows": 0, "promises": {}})
@@ -51,7 +81,14 @@ def audit(
 
 
 def _audit(
-    path: str, columns: str, promises: str, report: Path | None, master: str, conf: list[str] | None
+    paths: list[str],
+    columns: str,
+    promises: str,
+    within: float | None,
+    clock_error: float | None,
+    report: Path | None,
+    master: str,
+    conf: list[str] | None,
 ) -> AuditResult:
     from inorder.cli.screen import progress_steps
 
@@ -61,12 +98,14 @@ def _audit(
         from inorder.pipeline.audit import audit as judge
 
         names = [name.strip() for name in promises.split(",") if name.strip()]
-        result = judge(spark, path, mapping, names, progress)
+        result = judge(
+            spark, paths, mapping, names, progress, within=within, clock_error=clock_error
+        )
         if report is not None:
             from inorder.pipeline.report import write_report
 
             progress("writing the report", 0.0)
-            write_report(spark, path, result, report, mapping)
+            write_report(spark, paths, result, report, mapping)
     return result
 
 
@@ -77,64 +116,28 @@ def _print_json(value: dict[str, Any]) -> None:
 
 
 def _show(result: AuditResult, report: Path | None) -> None:
-    from rich.table import Table
-
+    from inorder.check.decision import decisive
     from inorder.cli.screen import console
+    from inorder.cli.verdicts import show_verdicts
 
     screen = console()
-    colour = {"kept": "green", "broken": "red", "incomplete": "yellow"}[result.verdict]
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in ("promise", "verdict", "violations", "smallest witness"):
-        table.add_column(heading, justify="right" if heading == "violations" else "left")
-    for name, verdict in result.promises.items():
-        _add(table, name, verdict)
-        for also, other in verdict.also.items():
-            _add(table, f"  {also}", other)
-    _print_title(screen, result, colour)
-    screen.print(table)
+    _print_title(screen, result)
+    show_verdicts(screen, result.promises, decisive(result.promised, result.asked))
+    if result.promised is not None and not result.asked:
+        screen.print(f"promised: {', '.join(result.promised)}", highlight=False, style="dim")
     if not result.complete:
         screen.print("The trace is cut off: its run was not closed.", style="yellow")
     if report is not None:
         screen.print(f"report: {report}", highlight=False, markup=False)
 
 
-def _print_title(screen: Console, result: AuditResult, colour: str) -> None:
+def _print_title(screen: Console, result: AuditResult) -> None:
     from rich.text import Text
+
+    from inorder.cli.verdicts import COLOURS
 
     title = Text.assemble(
-        (result.verdict, f"bold {colour}"), f"  {result.source}  ({result.rows:,} deliveries)"
+        (result.verdict, f"bold {COLOURS[result.verdict]}"),
+        f"  {result.source}  ({result.rows:,} deliveries)",
     )
     screen.print(title)
-
-
-def _add(table: Any, name: str, verdict: Verdict) -> None:
-    from rich.text import Text
-
-    if not verdict.judged:
-        table.add_row(name, Text("not judged", "yellow"), "", Text(verdict.why))
-    elif verdict.kept:
-        table.add_row(name, Text("kept", "green"), "0", "")
-    else:
-        words = Text(in_words(verdict))
-        table.add_row(name, Text("broken", "red"), f"{verdict.violations:,}", words)
-
-
-def in_words(verdict: Verdict) -> str:
-    """The witness as a sentence."""
-    witness = verdict.witness or {}
-    match witness:
-        case {"events": [e, f], "subscribers": [a, b]}:
-            return f"{a} delivered {e} before {f}, {b} the other way round"
-        case {"cycle": cycle}:
-            return " before ".join([*cycle[:6], "..." if len(cycle) > 6 else cycle[0]])
-        case {"cause": cause, "effect": effect, "subscriber": s}:
-            return f"{s} delivered {effect} before its cause {cause}"
-        case {"events": [later, late], "subscriber": s, "positions": [at, _]}:
-            return f"{s} delivered {later} at {at}, and only then {late}"
-        case {"event": event, "subscriber": s, "positions": [first, again]}:
-            return f"{s} delivered {event} at {first} and again at {again}"
-        case {"event": event, "subscriber": s, "held_since": _, "topic": topic}:
-            return f"{s}, holding {topic}, never got {event}"
-        case {"event": event, "subscriber": s, "where": where}:
-            return f"{s} got {event}, which does not match {where}"
-    return ", ".join(f"{key} {value}" for key, value in witness.items())

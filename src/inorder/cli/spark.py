@@ -33,8 +33,8 @@ def start(
 def pairs(texts: list[str], option: str, shape: str) -> dict[str, str]:
     """`a=b` texts as a dictionary.
 
-    >>> pairs(["position=offset"], "--columns", "ours=theirs")
-    {'position': 'offset'}
+    >>> pairs(["nth=offset"], "--columns", "ours=theirs")
+    {'nth': 'offset'}
     """
     from inorder.core.errors import Misuse
 

@@ -73,6 +73,6 @@ def _show(event: Any, as_json: bool) -> None:
     text = msgspec.json.encode(event if as_json else event.value).decode()
     if not as_json:
         late = "" if event.in_order else " LATE"
-        text = f"{event.position} {event.topic} {event.id}{late} {text}"
+        text = f"{event.nth} {event.topic} {event.id}{late} {text}"
     # Whoever reads this through a pipe wants it now.
     print(text, flush=True)

@@ -13,7 +13,8 @@ from msgspec import Struct
 from inorder.core.errors import Misuse, UnknownName
 from inorder.core.event import Event
 from inorder.core.machine import Builder, Client, Reader
-from inorder.guarantee import none
+from inorder.guarantee import none, promises
+from inorder.guarantee.promises import Network
 from inorder.protocols import fifo, total
 from inorder.protocols.fifo import reader as fifo_log
 from inorder.protocols.fifo.header import Published as Headed
@@ -108,27 +109,32 @@ class Guarantee(Struct, frozen=True):
 
     `client` builds the machine an application talks to, from its name and all topics. `services`
     says how the machines are built that must run besides the clients (a topic manager, say), by
-    name, for the given topics. `promises` may depend on the options. `describe` tells people what
-    the summed accounts of all machines mean (machine.Accountable).
+    name, for the given topics. `claims` says what it promises with these options over that kind of
+    network (promises.py). `describe` tells people what the summed accounts of all machines mean
+    (machine.Accountable).
     """
 
     name: str
     options: type[Struct]
     client: ClientClass
     services: Callable[[Sequence[str], Any], dict[str, Builder]]
-    promises: Callable[[Any], tuple[str, ...]]
+    claims: Callable[[Any, Network], tuple[str, ...]]
     log: Log = NO_LOG
     describe: Callable[[dict[str, float], Any], list[str]] = lambda account, options: []
     # Whether each diffusion is one event, so that a network can match its content on the way.
     single_events: bool = True
 
+    def promises(self, options: Any, network: Network = "network") -> tuple[str, ...]:
+        """What is promised with these options over that kind of network.
+
+        >>> guarantee("none").promises(None)
+        ('accepted',)
+        """
+        return self.claims(options, network)
+
 
 def _no_services(topics: Sequence[str], options: Any) -> dict[str, Builder]:
     return {}
-
-
-def _no_promises(options: Any) -> tuple[str, ...]:
-    return ()
 
 
 class _AllAtOnce:
@@ -144,18 +150,18 @@ def _all_at_once(names: Sequence[str], codes: Any, stamps: bytes) -> Skimmer:
 
 GUARANTEES: dict[str, Guarantee] = {
     "none": Guarantee(
-        "none", none.Options, none.Client, _no_services, _no_promises,
+        "none", none.Options, none.Client, _no_services, promises.of_none,
         Log(none.Published, none.stamped, none.restamped, none.Reader, reads_any=True,
             skimmer=_all_at_once),
     ),
     "fifo": Guarantee(
-        "fifo", fifo.Options, fifo.Client, _no_services, fifo.promises,
+        "fifo", fifo.Options, fifo.Client, _no_services, promises.of_fifo,
         Log(Headed, fifo_log.stamped, fifo_log.restamped, fifo_log.Reader,
             wants_all=lambda options: True, by_topic=False),
         fifo.describe,
     ),
     "total": Guarantee(
-        "total", total.Options, total.Client, total.services, total.promises,
+        "total", total.Options, total.Client, total.services, promises.of_total,
         Log(TotalMessage, total_log.stamped, total_log.restamped, total_log.Reader, total.on_log,
             total_log.events, total_log.source, total.is_snapshot,
             wants_all=lambda options: bool(options.buffered), skimmer=total_log.skimmer,
@@ -168,8 +174,8 @@ GUARANTEES: dict[str, Guarantee] = {
 def guarantee(name: str) -> Guarantee:
     """The guarantee of that name.
 
-    >>> guarantee("none").promises(None)
-    ()
+    >>> guarantee("none").name
+    'none'
     """
     try:
         return GUARANTEES[name]

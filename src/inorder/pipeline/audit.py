@@ -5,16 +5,31 @@ Every promise is judged by its own file. What a log's columns do not allow is sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from inorder.check.accepted import NOT_COMPLETE
+from inorder.check.decision import EXIT_CODES, decide
+from inorder.check.ending import lasts_until, window
+from inorder.check.extent import extent
 from inorder.check.holding import holdings_of
 from inorder.check.verdict import Verdict, not_judged
 from inorder.core.errors import UnknownName
-from inorder.pipeline import bounds, causal, fifo, integrity, published, reliable
+from inorder.guarantee.traced import promises_of
+from inorder.pipeline import (
+    accepted,
+    bounds,
+    causal,
+    fifo,
+    integrity,
+    published,
+    realtime,
+    reliable,
+)  # fmt: skip
 from inorder.pipeline import filter as filter_
 from inorder.pipeline.coded import Log, Recode
 from inorder.pipeline.matching import Matching
@@ -27,9 +42,10 @@ from inorder.pipeline.unique import Repeats, repeated
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PROMISES = ("total", "causal", "fifo", "unique", "reliable", "filter")
-
-EXIT_CODES = {"kept": 0, "broken": 1, "incomplete": 2}
+PROMISES = (
+    "total", "causal", "causal_across_topics", "fifo", "per_publisher", "unique", "reliable",
+    "filter", "accepted", "realtime",
+)  # fmt: skip
 
 # Two names share a 64-bit code about once in a million logs of ten million names.
 _ATTEMPTS = 5
@@ -38,7 +54,8 @@ Progress = Callable[[str, float], None]
 
 
 class AuditResult(Struct):
-    """`asked` are the promises named by the caller; none means all that can be judged."""
+    """`asked` are the promises named by the caller; none means all that can be judged. `promised`
+    are those of the guarantee that made the trace; None when the trace does not say which."""
 
     verdict: str
     rows: int
@@ -47,6 +64,7 @@ class AuditResult(Struct):
     complete: bool = True
     asked: list[str] = []
     about: dict[str, Any] = {}
+    promised: list[str] | None = None
     crossings: list[dict[str, Any]] = []  # some disagreements, for pictures
 
     @property
@@ -56,17 +74,30 @@ class AuditResult(Struct):
     def to_json(self) -> dict[str, Any]:
         """The contract of `inorder audit --json` (docs/audit.md)."""
         promises = {name: _plain(verdict) for name, verdict in self.promises.items()}
-        return {"verdict": self.verdict, "rows": self.rows, "promises": promises}
+        return {
+            "verdict": self.verdict,
+            "rows": self.rows,
+            "promises": promises,
+            "promised": self.promised,
+        }
 
 
 def audit(
     spark: SparkSession,
-    path: str,
+    path: str | Sequence[str],
     columns: Mapping[str, str] | None = None,
     promises: Iterable[str] | None = None,
     progress: Progress | None = None,
+    *,
+    within: float | None = None,
+    clock_error: float | None = None,
+    promised: Iterable[str] | None = None,
 ) -> AuditResult:
-    """Judge the trace or delivery log at `path`; `columns` maps our names to theirs."""
+    """Judge the trace or delivery log at `path`, or several traces as one run.
+
+    `columns` maps our names to theirs. `within` replaces the window of the run, `clock_error` is
+    how far clocks may be apart, `promised` replaces what the guarantee of the trace promises.
+    """
     asked = list(dict.fromkeys(promises or ()))
     for name in asked:
         if name not in PROMISES:
@@ -74,32 +105,33 @@ def audit(
     wanted = [name for name in PROMISES if not asked or name in asked]
     progress = progress or (lambda what, share: None)
     progress("opening", 0.0)
-    tables = open_tables(spark, str(path), columns)
+    tables = open_tables(spark, path, columns)
+    tables.within = window(tables.ending, within)
+    if tables.ending is not None:
+        tables.ending = replace(tables.ending, within=tables.within)
+    if clock_error is not None:
+        tables.clock_error = clock_error
     try:
         with small_tasks(spark, tables.deliveries.rows):
             verdicts, crossings = _judge(spark, tables, wanted, progress)
     finally:
         tables.close()
+    if promised is None:
+        rows = tables.subscriptions or ()
+        filtered = any(row.where is not None for row in rows)
+        promised = promises_of(tables.summary, filtered)
+    names = None if promised is None else list(promised)
     return AuditResult(
-        overall(verdicts, asked, tables.complete),
+        decide(verdicts, names, asked, tables.complete),
         tables.deliveries.rows,
         verdicts,
         source=tables.path,
         complete=tables.complete,
         asked=asked,
+        promised=names,
         about={name: value for name, value in tables.summary.items() if name != "rows"},
         crossings=crossings,
     )
-
-
-def overall(verdicts: Mapping[str, Verdict], asked: Iterable[str], complete: bool) -> str:
-    """One word for all promises; filter, when nobody filters, is no reason for "incomplete"."""
-    judged = [verdict for verdict in verdicts.values() if verdict.judged]
-    if any(verdict.broken for verdict in verdicts.values()):
-        return "broken"
-    if not judged or not complete or any(not verdicts[name].judged for name in asked):
-        return "incomplete"
-    return "kept"
 
 
 @contextmanager
@@ -147,12 +179,18 @@ class _Attempt:
         found: dict[str, Verdict] = {}
         if "total" in wanted or "unique" in wanted:
             found.update(self._order("total" in wanted))
-        judges = {"causal": self._causal, "fifo": self._fifo}
-        judges |= {"reliable": self._reliable, "filter": self._filter}
-        for place, (name, judge) in enumerate(judges.items(), 1):
-            if name in wanted:
-                self._progress(f"judging {name}", place / (len(judges) + 1))
-                found[name] = judge()
+        judges: dict[tuple[str, ...], Callable[[list[str]], dict[str, Verdict]]] = {
+            ("causal", "causal_across_topics"): self._causal,
+            fifo.NAMES: lambda names: fifo.check(self._log),
+            ("reliable",): lambda names: {"reliable": self._reliable()},
+            ("filter",): lambda names: {"filter": self._filter()},
+            ("accepted",): lambda names: {"accepted": self._accepted()},
+            ("realtime",): lambda names: {"realtime": self._realtime()},
+        }
+        for place, (names, judge) in enumerate(judges.items(), 1):
+            if asked := [name for name in names if name in wanted]:
+                self._progress(f"judging {asked[0]}", place / (len(judges) + 1))
+                found.update(judge(asked))
         return {name: found[name] for name in wanted}
 
     def _order(self, total: bool) -> dict[str, Verdict]:
@@ -172,21 +210,35 @@ class _Attempt:
             self.crossings = order.crossings
         return found
 
-    def _fifo(self) -> Verdict:
-        return fifo.check(self._log)
+    def _causal(self, names: list[str]) -> dict[str, Verdict]:
+        if why := published.missing(self._tables.events, causal.COLUMNS):
+            return {name: not_judged(name, why) for name in names}
+        return causal.check(self._log, self._events(), names)
 
-    def _causal(self) -> Verdict:
-        why = published.missing(self._tables.events, causal.COLUMNS)
-        return not_judged("causal", why) if why else causal.check(self._log, self._events())
+    def _accepted(self) -> Verdict:
+        if why := published.missing(self._tables.events, accepted.COLUMNS):
+            return not_judged("accepted", why)
+        if not self._tables.complete:
+            return not_judged("accepted", NOT_COMPLETE)
+        return accepted.check(self._events(), self._tables.ending)
+
+    def _realtime(self) -> Verdict:
+        if why := published.missing(self._tables.events, realtime.COLUMNS):
+            return not_judged("realtime", why)
+        return realtime.check(self._log, self._events(), self._tables.clock_error)
 
     def _reliable(self) -> Verdict:
+        tables = self._tables
         if why := self._without_subscriptions(reliable.COLUMNS):
             return not_judged("reliable", why)
-        if not self._tables.complete:
+        if not tables.complete:
             return not_judged("reliable", "the trace is not complete: its end may be missing")
-        holdings = holdings_of(self._tables.subscriptions or (), self._tables.path)
-        verdict = reliable.check(self._log, self._events(), holdings, self._matches())
-        deliveries, events = self._tables.deliveries, self._tables.events
+        holdings = holdings_of(tables.subscriptions or (), tables.path)
+        verdict = reliable.check(
+            self._log, self._events(), holdings, self._matches(), tables.within,
+            lasts_until(tables.ending, 0.0 if tables.ending else tables.latest()),
+        )  # fmt: skip
+        deliveries, events = tables.deliveries, tables.events
         assert events is not None, "`missing` was asked first"
         if deliveries.has(*integrity.NEEDED):
             verdict.also["integrity"] = integrity.check(deliveries, events, holdings)
@@ -231,5 +283,6 @@ def _plain(verdict: Verdict) -> dict[str, Any]:
         "witness": verdict.witness,
         "counts": verdict.counts,
         "why": verdict.why,
+        "extent": extent(verdict),
         "also": {name: _plain(each) for name, each in verdict.also.items()},
     }

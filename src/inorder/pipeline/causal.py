@@ -1,25 +1,32 @@
 """Causal, over any number of subscribers: causes delivered in order after an effect of theirs.
 
-The relation is computed in this process from the events and from what publishers delivered
-(see `past`); then every subscriber's deliveries are checked with running maxima. A publisher that
-delivers nothing has only its own earlier events as causes: the check is then that of fifo.
+The relation is computed in this process from the events and from what their applications had been
+handed (see `past`); then every subscriber's deliveries are checked with running maxima. Where
+nothing was handed to anybody, only an application's own earlier events of a topic are causes: the
+check is then that of fifo.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from inorder.check.causal import UNTOLD
 from inorder.check.verdict import Verdict, judged, not_judged
 from inorder.pipeline.coded import Array, Log, Rows, parts_of
 from inorder.pipeline.fifo import late_rows
-from inorder.pipeline.past import Past, Seen
-from inorder.pipeline.published import NO_AFTER, Published
+from inorder.pipeline.handed import Handed
+from inorder.pipeline.past import Past
+from inorder.pipeline.published import Published
 from inorder.pipeline.total import first_in_order
 from inorder.pipeline.unique import repeated
 
 COLUMNS = ("event", "publisher", "seq", "published_at")
+
+# The one part of the promise that takes all topics together.
+_ALL = 0
 
 _CHUNK_CELLS = 4_000_000
 
@@ -30,87 +37,75 @@ class Late:
     def __init__(self, promise: str) -> None:
         self.promise = promise
         self.late = 0
-        # (distance, subscriber, position, position of the effect, cause, effect): codes
+        # (distance, subscriber, nth, place of the effect, cause, effect): codes
         self.firsts: list[tuple[int, int, int, int, int, int]] = []
 
-    def verdict(self, log: Log, in_order_deliveries: int) -> Verdict:
+    def verdict(self, log: Log, counts: dict[str, int]) -> Verdict:
         if self.late:
             log.verify()
-        counts = {"late": self.late, "in_order_deliveries": in_order_deliveries}
-        return judged(self.promise, self.late, counts, self._witness(log))
+        return judged(self.promise, self.late, {"late": self.late, **counts}, self._witness(log))
 
     def _witness(self, log: Log) -> dict[str, Any] | None:
         if not self.firsts:
             return None
         names = log.subscriber_names()
         closest = min(self.firsts, key=lambda each: (each[0], names[each[1]], each[2]))
-        _, subscriber, position, before, cause, effect = closest
+        _, subscriber, nth, before, cause, effect = closest
         known = log.event_names([cause, effect])
         return {
             "cause": known[cause],
             "effect": known[effect],
             "subscriber": names[subscriber],
-            "positions": {"effect": before, "cause": position},
+            "nths": {"effect": before, "cause": nth},
         }
 
 
-def check(log: Log, published: Published) -> Verdict:
-    timed = bool((published.after == NO_AFTER).any())
-    if timed and not log.table.has("delivered_at"):
-        subscribers = log.nodes(np.array(list(log.subscriber_names())))
-        if np.isin(subscribers, published.publisher[published.after == NO_AFTER]).any():
-            return not_judged("causal", "needs `after` on every event, or delivered_at")
-        timed = False
-    seen = _seen(log, published, timed)
-    main, across = Late("causal"), Late("across_topics")
-    pasts = _pasts(published, seen)
-    whole = Past(published, np.arange(len(published)), seen, _unknown(published))
+def check(log: Log, published: Published, names: Iterable[str]) -> dict[str, Verdict]:
+    """The verdicts of these promises: `causal`, `causal_across_topics`, or both."""
+    found = {name: Late(name) for name in names}
+    if published.untold and published.untold == len(published):
+        return {name: not_judged(name, UNTOLD) for name in found}
+    handed = Handed(log, published)
+    parts: dict[str, dict[int, Past]] = {}
+    if "causal" in found:
+        parts["causal"] = _by_topics(published, handed)
+    if "causal_across_topics" in found:
+        members, pairs = np.arange(len(published)), np.arange(len(handed.event))
+        whole = Past(published, members, handed, pairs, _unknown(published))
+        parts["causal_across_topics"] = {_ALL: whole}
     in_order = 0
     for rows in log.slices():
-        mask = repeated(rows)
-        in_order += len(first_in_order(rows, mask))
+        in_order += len(first_in_order(rows, repeated(rows)))
         if rows.in_order is not None:
             rows = rows.take(np.flatnonzero(rows.in_order))
         events = published.find(rows)[rows.event]
-        for topic, part in _by_topic(published, events):
-            _judge(main, pasts[topic], rows.take(part), events[part], published)
-        known = np.flatnonzero(events >= 0)
-        _judge(across, whole, rows.take(known), events[known], published)
-    verdict = main.verdict(log, in_order)
-    verdict.also["across_topics"] = across.verdict(log, in_order)
-    return verdict
+        for name, late in found.items():
+            known = [(_ALL, np.flatnonzero(events >= 0))]
+            if name == "causal":
+                known = _by_topic(published, events)
+            for part, places in known:
+                if part in parts[name]:  # without any event there is no delivery of one
+                    _judge(late, parts[name][part], rows.take(places), events[places], published)
+    counts = {"in_order_deliveries": in_order, "events": len(published)}
+    return {
+        name: late.verdict(
+            log,
+            counts
+            | {"caused": sum(p.caused for p in parts[name].values()), "untold": published.untold},
+        )
+        for name, late in found.items()
+    }
 
 
-def _seen(log: Log, published: Published, timed: bool) -> Seen:
-    """The deliveries of nodes that publish, of events that were published."""
-    from pyspark.sql import functions as F
-
-    more = {"delivered_at": F.col("delivered_at")} if timed else {}
-    required = ("subscriber", "position", "event", *more)
-    publishers = np.unique(published.publisher)
-    parts = []
-    for rows in log.slices(more, required):
-        nodes = log.nodes(rows.subscribers)
-        chosen = np.flatnonzero(np.isin(nodes, publishers)[rows.subscriber])
-        events = published.find(rows)[rows.event[chosen]]
-        chosen, events = chosen[events >= 0], events[events >= 0]
-        times = rows.more["delivered_at"][chosen] if timed else np.empty(0)
-        codes = nodes[rows.subscriber[chosen]]
-        parts.append((codes, rows.position[chosen], events, times))
-    joined = [np.concatenate([part[place] for part in parts]) for place in range(4)]
-    seen = Seen(joined[0], joined[1], joined[2], joined[3] if timed else None)
-    return seen.take(np.argsort(seen.node, kind="stable"))
-
-
-def _pasts(published: Published, seen: Seen) -> dict[int, Past]:
+def _by_topics(published: Published, handed: Handed) -> dict[int, Past]:
     """The past of each topic by itself."""
     local = _unknown(published)
-    events = dict(_by_topic(published, np.arange(len(published))))
-    views = dict(_by_topic(published, seen.event))
+    handed = handed.within_topics()
+    pairs = dict(_by_topic(published, handed.event))
     nothing = np.empty(0, dtype=np.int64)
     return {
-        topic: Past(published, members, seen.take(views.get(topic, nothing)), local)
-        for topic, members in events.items()
+        topic: Past(published, members, handed, pairs.get(topic, nothing), local)
+        for topic, members in _by_topic(published, np.arange(len(published)))
     }
 
 
@@ -129,8 +124,8 @@ def _by_topic(published: Published, events: Array) -> list[tuple[int, Array]]:
 def _judge(found: Late, past: Past, rows: Rows, events: Array, published: Published) -> None:
     """Find the late deliveries among rows whose events are all members of `past`."""
     local = past.local[events]
-    publisher, number = past.publisher[local], past.number[local]
-    own, _ = late_rows(rows, publisher, number)
+    stream, number = past.stream[local], past.number[local]
+    own, _ = late_rows(rows, stream, number)
     late = np.zeros(len(rows), dtype=np.bool_)
     late[own] = True
     if past.rows == 1:
@@ -139,12 +134,12 @@ def _judge(found: Late, past: Past, rows: Rows, events: Array, published: Publis
         return
     for low, table in past.tables():
         high = low + table.shape[1]
-        here = (publisher >= low) & (publisher < high)
+        here = (stream >= low) & (stream < high)
         mask = late & here
         for owner in range(len(rows.subscribers)):
             mine = slice(int(rows.bounds[owner]), int(rows.bounds[owner + 1]))
             if mine.stop > mine.start:
-                columns = np.where(here[mine], publisher[mine] - low, -1)
+                columns = np.where(here[mine], stream[mine] - low, -1)
                 mask[mine] |= _behind(past.base[local[mine]], columns, number[mine], table)
         found.late += int(np.count_nonzero(mask))
         _remember(found, rows, mask, past, local, (low, table), published)
@@ -191,20 +186,20 @@ def _remember(
     for owner, place in zip(owners.tolist(), places[firsts].tolist(), strict=True):
         before = slice(int(rows.bounds[owner]), place)
         cause = local[place]
-        effects = (past.publisher[local[before]] == past.publisher[cause]) & (
+        effects = (past.stream[local[before]] == past.stream[cause]) & (
             past.number[local[before]] > past.number[cause]
         )
         if numbers is not None:
             low, table = numbers
-            column = table[:, past.publisher[cause] - low]
+            column = table[:, past.stream[cause] - low]
             effects |= column[past.base[local[before]]] >= past.number[cause]
         effect = int(np.flatnonzero(effects)[-1]) + before.start
         found.firsts.append(
             (
-                int(rows.position[place] - rows.position[effect]),
+                int(rows.nth[place] - rows.nth[effect]),
                 int(rows.subscribers[owner]),
-                int(rows.position[place]),
-                int(rows.position[effect]),
+                int(rows.nth[place]),
+                int(rows.nth[effect]),
                 int(published.code[past.members[cause]]),
                 int(published.code[past.members[local[effect]]]),
             )

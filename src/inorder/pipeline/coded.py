@@ -41,14 +41,14 @@ class Recode(Exception):
 
 @dataclass(slots=True)
 class Rows:
-    """Deliveries of whole subscribers, sorted by (subscriber, position).
+    """Deliveries of whole subscribers, sorted by (subscriber, nth).
 
     `subscriber` and `event` index `subscribers` and `events`, which hold the codes. Subscriber s
     has the rows `bounds[s]:bounds[s + 1]`. `more` holds further columns in the same order.
     """
 
     subscriber: Array
-    position: Array
+    nth: Array
     event: Array
     in_order: Array | None
     bounds: Array
@@ -57,14 +57,14 @@ class Rows:
     more: dict[str, Array]
 
     def __len__(self) -> int:
-        return len(self.position)
+        return len(self.nth)
 
     def take(self, chosen: Array) -> Rows:
         """Some of the rows, in their order; subscribers keep their numbers."""
         subscriber = self.subscriber[chosen]
         return Rows(
             subscriber,
-            self.position[chosen],
+            self.nth[chosen],
             self.event[chosen],
             None if self.in_order is None else self.in_order[chosen],
             edges_of(subscriber, len(self.subscribers)),
@@ -90,7 +90,7 @@ class Rows:
 class Log:
     """A deliveries table, ready to be read as `Rows` with any further columns.
 
-    The first coding (`attempt` 0) packs subscriber, position and tag into one number of 64 bits:
+    The first coding (`attempt` 0) packs subscriber, nth and tag into one number of 64 bits:
     32, 31 and 1. Later ones have a column for each, and codes of 64 bits.
     """
 
@@ -150,12 +150,12 @@ class Log:
             return dict(map(tuple, coded.where(wanted).distinct().collect()))
 
     def coded(self) -> DataFrame:
-        """Subscriber, position, event as codes, in-order deliveries only."""
+        """Subscriber, nth, event as codes, in-order deliveries only."""
         frame = self.table.frame
         if self.table.has("in_order"):
             frame = frame.where("in_order")
         return frame.select(
-            self._subscriber().alias("subscriber"), "position", self.code("event").alias("event")
+            self._subscriber().alias("subscriber"), "nth", self.code("event").alias("event")
         )
 
     def verify(self) -> None:
@@ -195,12 +195,12 @@ class Log:
         from pyspark.sql import functions as F
 
         in_order = F.col("in_order") if self.table.has("in_order") else F.lit(True)
-        position = F.col("position")
+        nth = F.col("nth")
         if self.attempt:
-            places = [self._subscriber().alias("subscriber"), position, in_order.alias("in_order")]
+            places = [self._subscriber().alias("subscriber"), nth, in_order.alias("in_order")]
         else:
-            fits = (position >= 0) & (position < 2**31)
-            low = F.shiftleft(position, 1).bitwiseOR(in_order.cast("bigint"))
+            fits = (nth >= 0) & (nth < 2**31)
+            low = F.shiftleft(nth, 1).bitwiseOR(in_order.cast("bigint"))
             packed = F.shiftleft(self._subscriber(), 32).bitwiseOR(low)
             places = [F.when(fits, packed).alias("packed")]
         further = [column.alias(name) for name, column in more.items()]
@@ -238,14 +238,14 @@ class Log:
         if any(frame[name].null_count for name in frame.column_names):
             self.table.explain([*required, "in_order"])
             assert not self.attempt, "a null that no column explains"
-            raise Recode  # a position of more than 31 bits
-        codes, position, in_order = self._places(frame)
+            raise Recode  # an `nth` of more than 31 bits
+        codes, nth, in_order = self._places(frame)
         subscriber, subscribers = factorize(codes)
         event, events = factorize(_column(frame, "event"))
-        order, starts = order_by_position(subscriber, position, len(subscribers))
+        order, starts = order_by_nth(subscriber, nth, len(subscribers))
         rows = Rows(
             np.repeat(np.arange(len(subscribers), dtype=np.int32), np.diff(starts)),
-            position[order],
+            nth[order],
             event[order],
             None if in_order.all() else in_order[order],
             starts,
@@ -253,17 +253,17 @@ class Log:
             events,
             {name: _column(frame, name)[order] for name in more},
         )
-        if _repeats_position(rows):
-            self.table.explain_positions()
-            raise Recode  # two subscribers share a code: by name no position repeats
+        if _repeats_nth(rows):
+            self.table.explain_nths()
+            raise Recode  # two subscribers share a code: by name no `nth` repeats
         return rows
 
     def _places(self, frame: Any) -> tuple[Array, Array, Array]:
-        """Subscriber codes, positions and tags."""
+        """Subscriber codes, places and tags."""
         if self.attempt:
-            names = ("subscriber", "position", "in_order")
-            codes, position, in_order = (_column(frame, name) for name in names)
-            return codes, position, in_order
+            names = ("subscriber", "nth", "in_order")
+            codes, nth, in_order = (_column(frame, name) for name in names)
+            return codes, nth, in_order
         low, high = _halves(_column(frame, "packed"))
         return high, (low >> 1).astype(np.int32), (low & 1).astype(np.bool_)
 
@@ -282,14 +282,14 @@ def code(name: str, attempt: int) -> Column:
     return F.when(F.col(name).isNotNull(), hashed)
 
 
-def order_by_position(subscriber: Array, position: Array, count: int) -> tuple[Array, Array]:
-    """The permutation that sorts by (subscriber, position), and where each subscriber begins.
+def order_by_nth(subscriber: Array, nth: Array, count: int) -> tuple[Array, Array]:
+    """The permutation that sorts by (subscriber, nth), and where each subscriber begins.
 
     Logs are mostly written in order: after grouping, only subscribers out of order are sorted.
     """
     small = np.int16 if count < 2**15 else np.int32
     order = np.argsort(subscriber.astype(small), kind="stable")  # a radix sort for int16
-    ordered = position[order]
+    ordered = nth[order]
     starts = np.concatenate([[0], np.cumsum(np.bincount(subscriber, minlength=count))])
     falls = np.flatnonzero(ordered[1:] < ordered[:-1]) + 1
     owners = np.unique(np.searchsorted(starts, falls, side="right") - 1)
@@ -318,8 +318,8 @@ def _column(frame: Any, name: str) -> Array:
     return np.asarray(column.to_numpy())
 
 
-def _repeats_position(rows: Rows) -> bool:
-    same = rows.position[1:] == rows.position[:-1]
+def _repeats_nth(rows: Rows) -> bool:
+    same = rows.nth[1:] == rows.nth[:-1]
     if not same.any():
         return False
     return bool((same & (rows.subscriber[1:] == rows.subscriber[:-1])).any())

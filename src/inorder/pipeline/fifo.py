@@ -19,12 +19,16 @@ _PIECE_ROWS = 1_000_000
 NEEDS = "needs the publisher and seq of each delivery"
 
 
-def check(log: Log) -> Verdict:
+NAMES = ("fifo", "per_publisher")
+
+
+def check(log: Log) -> dict[str, Verdict]:
+    """Both promises in one pass: within a topic, and over all topics of a publisher."""
     if not log.table.has("publisher", "seq"):
-        return not_judged("fifo", NEEDS)
+        return {name: not_judged(name, NEEDS) for name in NAMES}
     by_topic = log.table.has("topic")
     main, per_publisher = Late("fifo"), Late("per_publisher")
-    for rows in log.slices(_columns(log), ("subscriber", "position", "event", *_needed(log))):
+    for rows in log.slices(_columns(log), ("subscriber", "nth", "event", *_needed(log))):
         if rows.in_order is not None:
             rows = rows.take(np.flatnonzero(rows.in_order))
         publisher, _ = factorize(rows.more["publisher"])
@@ -39,9 +43,7 @@ def check(log: Log) -> Verdict:
             per_publisher.late,
             per_publisher.streams,
         )
-    verdict = main.verdict(log)
-    verdict.also["per_publisher"] = per_publisher.verdict(log)
-    return verdict
+    return {"fifo": main.verdict(log), "per_publisher": per_publisher.verdict(log)}
 
 
 def _needed(log: Log) -> tuple[str, ...]:
@@ -75,7 +77,7 @@ class Late:
         self.promise = promise
         self.late = 0
         self.streams = 0
-        # (distance, subscriber, position, position of the later one, events, numbers)
+        # (distance, subscriber, nth, place of the later one, events, numbers)
         self.found: list[tuple[int, int, int, int, tuple[int, int], tuple[int, int]]] = []
 
     def add(self, rows: Rows, stream: Array, seq: Array) -> None:
@@ -97,8 +99,8 @@ class Late:
         later = running_maximum(raised, key)
         is_late = np.flatnonzero(numbers < highest)
         before, now = concerned[later[is_late]], concerned[is_late]
-        distance = rows.position[now] - rows.position[before]
-        order = np.lexsort((rows.position[now], distance))
+        distance = rows.nth[now] - rows.nth[before]
+        order = np.lexsort((rows.nth[now], distance))
         owners, firsts = np.unique(rows.subscriber[now][order], return_index=True)
         for owner, first in zip(owners.tolist(), order[firsts].tolist(), strict=True):
             i, j = before[first], now[first]
@@ -106,8 +108,8 @@ class Late:
                 (
                     int(distance[first]),
                     int(rows.subscribers[owner]),
-                    int(rows.position[j]),
-                    int(rows.position[i]),
+                    int(rows.nth[j]),
+                    int(rows.nth[i]),
                     (int(rows.events[rows.event[i]]), int(rows.events[rows.event[j]])),
                     (int(seq[i]), int(seq[j])),
                 )
@@ -124,22 +126,20 @@ class Late:
             return None
         names = log.subscriber_names()
         closest = min(self.found, key=lambda each: (each[0], names[each[1]], each[2]))
-        _, subscriber, position, before, events, numbers = closest
+        _, subscriber, nth, before, events, numbers = closest
         known = log.event_names(events)
         return {
             "subscriber": names[subscriber],
-            "publisher": _publisher(log, names[subscriber], position),
+            "publisher": _publisher(log, names[subscriber], nth),
             "events": [known[event] for event in events],
             "numbers": list(numbers),
-            "positions": [before, position],
+            "nths": [before, nth],
         }
 
 
-def _publisher(log: Log, subscriber: str, position: int) -> str:
+def _publisher(log: Log, subscriber: str, nth: int) -> str:
     from pyspark.sql import functions as F
 
-    row = log.table.frame.where(
-        (F.col("subscriber") == subscriber) & (F.col("position") == position)
-    ).first()
+    row = log.table.frame.where((F.col("subscriber") == subscriber) & (F.col("nth") == nth)).first()
     assert row is not None, "a delivery that was just read"
     return str(row["publisher"])

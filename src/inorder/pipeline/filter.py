@@ -17,7 +17,7 @@ from inorder.pipeline.reliable import Holdings
 COLUMNS = ("event", "publisher", "seq", "published_at")
 NEEDED = ("topic", "delivered_at")
 
-Stranger = tuple[float, str, int, int, State]  # delivered_at, subscriber, position, event, state
+Stranger = tuple[float, str, int, int, State]  # delivered_at, subscriber, nth, event, state
 
 
 def check(log: Log, published: Published, holdings: Holdings, matching: Matching) -> Verdict:
@@ -36,7 +36,7 @@ def check(log: Log, published: Published, holdings: Holdings, matching: Matching
     more = {"topic": log.code("topic"), "delivered_at": F.col("delivered_at")}
     checked, strangers = 0, 0
     earliest: Stranger | None = None
-    for rows in log.slices(more, ("subscriber", "position", "event", *NEEDED)):
+    for rows in log.slices(more, ("subscriber", "nth", "event", *NEEDED)):
         events = published.find(rows)[rows.event]
         for owner, each in enumerate(rows.subscribers.tolist()):
             mine = np.arange(int(rows.bounds[owner]), int(rows.bounds[owner + 1]))
@@ -46,9 +46,9 @@ def check(log: Log, published: Published, holdings: Holdings, matching: Matching
                 checked += count
                 strangers += len(wrong)
                 for place, state in wrong[:1]:
-                    at, position = float(rows.more["delivered_at"][place]), rows.position[place]
-                    if earliest is None or (at, names[each], position) < earliest[:3]:
-                        earliest = (at, names[each], int(position), int(events[place]), state)
+                    at, nth = float(rows.more["delivered_at"][place]), rows.nth[place]
+                    if earliest is None or (at, names[each], nth) < earliest[:3]:
+                        earliest = (at, names[each], int(nth), int(events[place]), state)
     counts = {"checked": checked, "strangers": strangers}
     return judged("filter", strangers, counts, _witness(published, matching, earliest))
 
@@ -69,7 +69,7 @@ def _strangers(
         passes = matching.passes(state, events[here])
         wrong += [(place, state) for place in here[~passes].tolist()]
     times = rows.more["delivered_at"]
-    wrong.sort(key=lambda each: (float(times[each[0]]), int(rows.position[each[0]])))
+    wrong.sort(key=lambda each: (float(times[each[0]]), int(rows.nth[each[0]])))
     return checked, wrong
 
 
@@ -78,13 +78,13 @@ def _states_at(rows: Rows, asked: Array, holding: Holding) -> Array:
     afters = [state.after for state in holding.states]
     counted = [after for after in afters if after is not None]
     if len(counted) == len(afters) and counted == sorted(counted):
-        return np.searchsorted(np.array(counted), rows.position[asked], side="left") - 1
+        return np.searchsorted(np.array(counted), rows.nth[asked], side="left") - 1
     number = {id(state): place for place, state in enumerate(holding.states)}
     times = rows.more["delivered_at"]
     found = []
     for place in asked.tolist():
         at = float(times[place])
-        row = DeliveryRow("", int(rows.position[place]), "", "", "", 0, at, at, at)
+        row = DeliveryRow("", int(rows.nth[place]), "", "", "", 0, at, at, at)
         found.append(number.get(id(holding.at(row)), -1))
     return np.array(found, dtype=np.int64)
 
@@ -104,12 +104,12 @@ def _witness(
 ) -> dict[str, Any] | None:
     if earliest is None:
         return None
-    _, subscriber, position, event, state = earliest
+    _, subscriber, nth, event, state = earliest
     each = int(published.code[event])
     return {
         "event": published.names([each])[each],
         "subscriber": subscriber,
-        "position": position,
+        "nth": nth,
         "where": state.where,
         "parameters": state.parameters,
         "attributes": dict(matching.attributes(event)),

@@ -126,7 +126,7 @@ def _sampled(rows: DataFrame, totals: DataFrame, has: frozenset[str]) -> DataFra
         F.col("subscriber").alias("heavy_subscriber"),
         (F.lit(_HASHES * KEPT_SHARE * FIT_SAMPLES_MAX) / F.col("samples")).alias("kept"),
     )
-    told = [name for name in ("event", "position", "published_at", "received_at") if name in has]
+    told = [name for name in ("event", "nth", "published_at", "received_at") if name in has]
     # Shifted: the lowest bits of one hash also choose the partitions of others.
     number = F.shiftrightunsigned(F.xxhash64(F.lit("fit"), *told), 32)
     same = F.col("publisher").eqNullSafe(F.col("heavy_publisher")) & F.col("subscriber").eqNullSafe(

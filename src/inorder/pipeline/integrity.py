@@ -23,8 +23,7 @@ NEEDED = ("topic", "publisher", "seq", "delivered_at")
 
 # Of a faulty delivery: when, who, at which place, what is wrong, and with which event and topic.
 _FAULT = (
-    "delivered_at double, subscriber string, position bigint, "
-    "fault string, event string, topic string"
+    "delivered_at double, subscriber string, nth bigint, fault string, event string, topic string"
 )
 _KINDS = ("never_published", "altered", "not_held")
 
@@ -39,16 +38,16 @@ def check(deliveries: Table, events: Table, holdings: Holdings) -> Verdict:
         faults = _not_published(deliveries, events).unionByName(_not_held(deliveries, holdings))
         faults = faults.groupBy("fault").agg(
             F.count("*").alias("count"),
-            F.min(
-                F.struct("delivered_at", "subscriber", "position", "fault", "event", "topic")
-            ).alias("first"),
+            F.min(F.struct("delivered_at", "subscriber", "nth", "fault", "event", "topic")).alias(
+                "first"
+            ),
         )
         found = faults.collect()
     counts = dict.fromkeys(_KINDS, 0) | {row["fault"]: int(row["count"]) for row in found}
     witness = None
     if found:
         first = min((row["first"] for row in found), key=tuple)
-        names = ("fault", "event", "subscriber", "topic", "position")
+        names = ("fault", "event", "subscriber", "topic", "nth")
         witness = {name: first[name] for name in names}
     return judged("integrity", sum(counts.values()), counts, witness)
 
@@ -69,7 +68,7 @@ def _not_published(deliveries: Table, events: Table) -> DataFrame:
 
 
 def _not_held(deliveries: Table, holdings: Holdings) -> DataFrame:
-    rows = deliveries.frame.select("subscriber", "position", "event", "topic", "delivered_at")
+    rows = deliveries.frame.select("subscriber", "nth", "event", "topic", "delivered_at")
     return rows.mapInArrow(_finder(dict(holdings)), _FAULT)
 
 
@@ -98,7 +97,7 @@ def _faulty(batch: pa.RecordBatch, holdings: dict[tuple[str, str], Holding]) -> 
     what = batch.column("topic").dictionary_encode()
     pair = who.indices.to_numpy() * len(what.dictionary) + what.indices.to_numpy()
     order = np.argsort(pair, kind="stable")
-    position = batch.column("position").to_numpy()
+    nth = batch.column("nth").to_numpy()
     at = batch.column("delivered_at").to_numpy()
     chosen: list[int] = []
     for rows in np.split(order, np.flatnonzero(np.diff(pair[order])) + 1):
@@ -106,28 +105,28 @@ def _faulty(batch: pa.RecordBatch, holdings: dict[tuple[str, str], Holding]) -> 
             continue
         subscriber = who.dictionary[int(pair[rows[0]]) // len(what.dictionary)].as_py()
         topic = what.dictionary[int(pair[rows[0]]) % len(what.dictionary)].as_py()
-        held = _held(holdings.get((subscriber, topic)), position[rows], at[rows])
+        held = _held(holdings.get((subscriber, topic)), nth[rows], at[rows])
         chosen.extend(int(row) for row in rows[~held])
     return sorted(chosen)
 
 
-def _held(holding: Holding | None, position: Any, at: Any) -> Any:
+def _held(holding: Holding | None, nth: Any, at: Any) -> Any:
     """For each delivery of one subscriber and topic, whether the topic was held then."""
     import numpy as np
 
     if holding is None:
-        return np.zeros(len(position), dtype=np.bool_)
+        return np.zeros(len(nth), dtype=np.bool_)
     afters = [state.after for state in holding.states if state.after is not None]
     flags = np.array([False, *(state.held for state in holding.states)])
     if len(afters) == len(holding.states) and afters == sorted(afters):
-        return flags[np.searchsorted(np.array(afters), position, side="left")]
-    rows = zip(position.tolist(), at.tolist(), strict=True)
+        return flags[np.searchsorted(np.array(afters), nth, side="left")]
+    rows = zip(nth.tolist(), at.tolist(), strict=True)
     return np.array([holding.at(_row(place, when)).held for place, when in rows])
 
 
-def _row(position: int, delivered_at: float) -> DeliveryRow:
-    return DeliveryRow("", position, "", "", "", 0, 0.0, 0.0, delivered_at)
+def _row(nth: int, delivered_at: float) -> DeliveryRow:
+    return DeliveryRow("", nth, "", "", "", 0, 0.0, 0.0, delivered_at)
 
 
 def _columns() -> list[str]:
-    return ["delivered_at", "subscriber", "position", "fault", "event", "topic"]
+    return ["delivered_at", "subscriber", "nth", "fault", "event", "topic"]

@@ -3,7 +3,7 @@
 A *line* is one subscriber's events in its order. For subscribers a and b, write b's places in the
 order of a's line: the pairs in opposite orders are the inversions of that list, counted in
 O(n log n). Most lists are rising, which one comparison tells. Subscribers with the same line at the
-same positions are compared once and counted as often as there are.
+same places are compared once and counted as often as there are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CHUNK_CELLS = 1_000_000
 # A report draws this many disagreements.
 CLOSEST_KEPT = 3
 
-# (distance, first position, a, b, second position): a is the first-named of the two
+# (distance, first place, a, b, second place): a is the first-named of the two
 Closest = tuple[int, int, int, int, int]
 
 
@@ -33,13 +33,13 @@ Closest = tuple[int, int, int, int, int]
 class Lines:
     """Subscribers, numbered in the order of their names, with lines `event[starts[i]:starts[i+1]]`.
 
-    Events are numbered from 0 within `events`; `position` is where the subscriber delivered them.
+    Events are numbered from 0 within `events`; `nth` is where the subscriber delivered them.
     """
 
     subscriber: list[int]
     starts: Array
     event: Array
-    position: Array
+    nth: Array
     events: int
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class Disagreements:
 
 @dataclass(slots=True)
 class _Class:
-    """Subscribers with the same line at the same positions; `number` is one of them."""
+    """Subscribers with the same line at the same places; `number` is one of them."""
 
     number: int
     members: list[int] = field(default_factory=list)
@@ -102,8 +102,8 @@ def _compare(
     """`places` are the rival's, in the order of my line; `at` are my own places."""
     times = len(mine.members) * len(rival.members)
     found = Disagreements(times * inversions(places), times)
-    position = lines.position[line]
-    distance, begin, end = _closest_turn(places, position[at])
+    nth = lines.nth[line]
+    distance, begin, end = _closest_turn(places, nth[at])
     a = mine.members[0]
     b = next(member for member in rival.members if member > a)
     found.offer((distance, begin, a, b, end))
@@ -121,16 +121,16 @@ def _offer_reversed(found: Disagreements, lines: Lines, mine: _Class, rival: _Cl
     place[lines.event[other]] = np.arange(other.stop - other.start)
     places = place[lines.event[line]]
     at = np.flatnonzero(places >= 0)
-    distance, begin, end = _closest_turn(places[at], lines.position[line][at])
+    distance, begin, end = _closest_turn(places[at], lines.nth[line][at])
     found.offer((distance, begin, a, later[0], end))
 
 
-def _closest_turn(places: Array, position: Array) -> tuple[int, int, int]:
-    """Neighbours that fall: the least distance of positions, then the earliest."""
+def _closest_turn(places: Array, nth: Array) -> tuple[int, int, int]:
+    """Neighbours that fall: the least distance of places, then the earliest."""
     turns = np.flatnonzero(places[1:] < places[:-1])
-    distance = position[turns + 1] - position[turns]
-    best = turns[np.argmin(distance)]  # the first of equals, and positions rise
-    return int(distance.min()), int(position[best]), int(position[best + 1])
+    distance = nth[turns + 1] - nth[turns]
+    best = turns[np.argmin(distance)]  # the first of equals, and places rise
+    return int(distance.min()), int(nth[best]), int(nth[best + 1])
 
 
 def _classes(lines: Lines) -> list[_Class]:
@@ -138,7 +138,7 @@ def _classes(lines: Lines) -> list[_Class]:
     found: dict[tuple[bytes, bytes], _Class] = {}
     for number, subscriber in enumerate(lines.subscriber):
         line = lines.line(number)
-        key = (lines.event[line].tobytes(), lines.position[line].tobytes())
+        key = (lines.event[line].tobytes(), lines.nth[line].tobytes())
         found.setdefault(key, _Class(number)).members.append(subscriber)
     return list(found.values())
 

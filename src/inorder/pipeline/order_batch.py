@@ -6,7 +6,7 @@ that waits may come late, as long as the answers come in the order of the rows.
 
 Rule 1: rows come sorted by subscriber, then by arrival; when the next subscriber begins, nothing
         will come any more for the one before.
-Rule 2: an answer is one number: twice the position, plus one if it is in order; 0 for a row that is
+Rule 2: an answer is one number: twice the `nth`, plus one if it is in order; 0 for a row that is
         left out.
 """
 
@@ -78,7 +78,7 @@ class Slips:
         self._next += count
 
     def note(self, found: Answers) -> None:
-        self._write(found.tickets, 2 * found.positions + found.in_order)
+        self._write(found.tickets, 2 * found.nths + found.in_order)
         self._write(found.passed_over, np.zeros(len(found.passed_over), np.int64))
         refused = np.array([ticket for ticket, _ in found.refused], np.int64)
         self._write(refused, np.zeros(len(refused), np.int64))

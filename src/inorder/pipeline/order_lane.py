@@ -5,7 +5,7 @@ Rule 1: time is what the rows tell (`received_at`, 0 without it), never a clock.
         order of deadline and name.
 Rule 2: a row is judged by its columns alone; what else it carries stays with whoever feeds the
         lane. A row is known by its ticket: the number of rows fed before it.
-Rule 3: every ticket is answered exactly once: delivered at a position, or refused with a reason, or
+Rule 3: every ticket is answered exactly once: delivered at an `nth`, or refused with a reason, or
         (not matched) passed over in silence. Whatever became of a row, nobody waits for its number,
         if its stamp can be read, or else its offset is known.
 Rule 4: the same rows, cut into feeds anywhere, with `pack` and `unpack` between any two of them,
@@ -71,7 +71,7 @@ class Answers(Struct):
     """What became of tickets: those delivered, in the order of delivery of each subscriber."""
 
     tickets: Any
-    positions: Any
+    nths: Any
     in_order: Any
     refused: list[tuple[int, str]]
     passed_over: Any
@@ -82,7 +82,7 @@ class Seat(Struct):
 
     snapshot: bytes
     timers: dict[str, float] = {}
-    position: int = 0
+    nth: int = 0
     # The time of its last row: that of a row which tells none.
     now: float = 0.0
 
@@ -288,9 +288,9 @@ class Lane:
         told = tickets != NOBODY
         if not told.all():
             tickets, in_order = tickets[told], in_order[told]
-        positions = seat.position + np.arange(1, len(tickets) + 1)
-        seat.position += len(tickets)
-        self._delivered.append((tickets, positions, in_order))
+        nths = seat.nth + np.arange(1, len(tickets) + 1)
+        seat.nth += len(tickets)
+        self._delivered.append((tickets, nths, in_order))
 
     def _refuse(self, ticket: int, reason: str, event: str) -> None:
         if self._plan.strict:
@@ -301,12 +301,12 @@ class Lane:
     def _answers(self) -> Answers:
         parts = zip(*self._delivered, strict=True) if self._delivered else ([], [], [])
         kinds = (np.int64, np.int64, bool)
-        tickets, positions, in_order = (
+        tickets, nths, in_order = (
             np.concatenate([*part]) if part else np.zeros(0, kind)
             for part, kind in zip(parts, kinds, strict=True)
         )
         passed = np.concatenate(self._passed_over) if self._passed_over else np.zeros(0, np.int64)
-        answers = Answers(tickets, positions, in_order, self._refused, passed)
+        answers = Answers(tickets, nths, in_order, self._refused, passed)
         self._begin_answers()
         return answers
 

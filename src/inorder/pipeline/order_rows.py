@@ -35,7 +35,7 @@ class Rows:
 
     def feed(self, rows: pa.Table, order: Any = None) -> pa.Table:
         """Rows, and their places in the order of arrival (as they come, if None); what leaves now,
-        with its position and so on.
+        with its `nth` and so on.
 
         Only the columns that decide are put in that order: the others move once, when they leave.
         """
@@ -73,7 +73,7 @@ class Rows:
         out = _taken(self._kept, self._places[leaving])
         told = len(answers.tickets)
         columns: list[tuple[str, Any]] = [
-            ("position", _padded(answers.positions, pa.int64(), len(tickets) - told)),
+            ("nth", _padded(answers.nths, pa.int64(), len(tickets) - told)),
             ("in_order", _padded(answers.in_order, pa.bool_(), len(tickets) - told)),
         ]
         if not self._plan.strict:

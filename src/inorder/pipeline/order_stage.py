@@ -2,13 +2,13 @@
 
 Rule 1: whatever is wrong with a call is said before anything starts; what is wrong with a row is
         said in the column `quarantine`, or ends the query.
-Rule 2: every row leaves exactly once, with its position among the deliveries of its subscriber, or
+Rule 2: every row leaves exactly once, with its `nth` among the deliveries of its subscriber, or
         is a duplicate, or could not be used. Rows that are not matched only keep their place, and
         so does what could not be used: by its stamp, or else by its `offset`.
 Rule 3: on a table, what is held at the end of the input is handed over. A stream has no end: there
         it stays in the state until what is missing comes, or until its time is up.
 
-`position` tells the order. The rows of a table come in their order of arrival, those of a
+`nth` tells the order. The rows of a table come in their order of arrival, those of a
 micro-batch in the order of delivery.
 """
 
@@ -38,7 +38,7 @@ TYPES = {
     "received_at": NUMBER, "matched": ("boolean",),
 }  # fmt: skip
 CASTS = {"seq": "bigint", "received_at": "double", "offset": "bigint"}
-ADDED = ("position", "in_order", "quarantine", "_lane", "_answer")
+ADDED = ("nth", "in_order", "quarantine", "_lane", "_answer")
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -54,7 +54,7 @@ def order(
     quarantine: bool = False,
     **options: Any,
 ) -> DataFrame:
-    """The rows of `df` with `position` and `in_order`, as each subscriber would be given them.
+    """The rows of `df` with `nth` and `in_order`, as each subscriber would be given them.
 
     Rows arrive in the order of the columns `arrival`. `lanes` is how many parts subscribers are
     spread over: values of state on a stream, partitions of a table. `start` says where topics
@@ -216,7 +216,7 @@ def _table(df: DataFrame, plan: Plan, arrival: list[str], lanes: int | None) -> 
     )
     out = [
         *(quoted(name) for name in df.columns),
-        F.when(answer > 0, F.shiftright(answer, 1)).alias("position"),
+        F.when(answer > 0, F.shiftright(answer, 1)).alias("nth"),
         F.when(answer > 0, answer.bitwiseAND(F.lit(1)) == 1).alias("in_order"),
     ]
     if not plan.strict:
@@ -235,7 +235,7 @@ def _stream(df: DataFrame, plan: Plan, arrival: list[str], lanes: int) -> DataFr
     if "subscriber" in df.columns:
         lane = F.pmod(F.hash("subscriber"), F.lit(lanes))
     schema = StructType([*df.schema.fields])
-    schema.add("position", LongType()).add("in_order", BooleanType())
+    schema.add("nth", LongType()).add("in_order", BooleanType())
     if not plan.strict:
         schema.add("quarantine", StringType())
     if "subscriber" not in df.columns:

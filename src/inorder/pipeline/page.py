@@ -7,11 +7,13 @@ Everything on the page that came from a log is hostile until escaped: text passe
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct
 
+from inorder.check.extent import extent
 from inorder.check.verdict import Verdict
 from inorder.pipeline.page_chart import histogram_figure
 from inorder.pipeline.page_headline import KEPT_MEANS, Headline, headline
@@ -69,16 +71,18 @@ class ReportData(Struct):
     about: dict[str, Any] = {}
     latency: dict[str, Histogram] = {}
     pictures: list[SpaceTime] = []
+    # What decides the headline; None: all promises do.
+    promised: list[str] | None = None
 
 
 def render(data: ReportData) -> str:
     """One self-contained HTML page; equal data give equal text."""
     style = files("inorder.pipeline").joinpath("report.css").read_text(encoding="utf-8")
-    says = headline(data.promises, data.rows)
+    says = headline(data.promises, data.rows, data.promised)
     sections = [
         _header(data, says),
         "<main>",
-        _promises(data.promises),
+        _promises(data.promises, data.promised),
         _witnesses(data.promises),
         _pictures(data.pictures),
         _latency(data.latency),
@@ -110,13 +114,13 @@ def _header(data: ReportData, says: Headline) -> str:
     )
 
 
-def _promises(promises: dict[str, Verdict]) -> str:
+def _promises(promises: dict[str, Verdict], promised: Sequence[str] | None) -> str:
     if not promises:
         return _section("promises", "Promises", "<p>No promise was put to a judge.</p>")
     rows: list[str] = []
     for promise, verdict in promises.items():
-        rows.append(_promise_row(promise, verdict, related=False))
-        rows += [_promise_row(also, inner, related=True) for also, inner in verdict.also.items()]
+        rows.append(_promise_row(promise, verdict, False, _is_promised(promise, promised)))
+        rows += [_promise_row(also, inner, True, True) for also, inner in verdict.also.items()]
     head = "".join(
         f'<th scope="col"{cls}>{word}</th>'
         for word, cls in (
@@ -134,13 +138,17 @@ def _promises(promises: dict[str, Verdict]) -> str:
     return _section("promises", "Promises", table)
 
 
-def _promise_row(promise: str, verdict: Verdict, related: bool) -> str:
+def _promise_row(promise: str, verdict: Verdict, related: bool, promised: bool) -> str:
     state = _state(verdict)
     meaning = KEPT_MEANS.get(promise, "")
+    if not promised:
+        meaning += " (not promised)"
     gloss = f'<span class="gloss">{text(meaning)}</span>' if meaning else ""
     tie = '<span class="tie">related: </span>' if related else ""
     violations = number(verdict.violations) if verdict.judged else "–"
-    looked = " · ".join(
+    said = extent(verdict)
+    looked = f'<span class="extent">{text(said)}</span> ' if said and verdict.judged else ""
+    looked += " · ".join(
         f'<span class="pair">{text(label(key))} {number(count)}</span>'
         for key, count in verdict.counts.items()
     )
@@ -244,6 +252,10 @@ def _section(key: str, title: str, body: str) -> str:
 
 def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
+
+
+def _is_promised(promise: str, promised: Sequence[str] | None) -> bool:
+    return promised is None or promise in promised
 
 
 def _state(verdict: Verdict) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from inorder.check.verdict import Verdict
@@ -17,8 +19,10 @@ KEPT_MEANS = {
     "reliable": "every event owed to a subscriber is delivered to it",
     "integrity": "only published events are delivered, unaltered, on topics held",
     "filter": "only events that match the subscription are delivered",
-    "across_topics": "the same, with causes through any topic",
-    "per_publisher": "the same, over all topics of a publisher",
+    "causal_across_topics": "no subscriber delivers a cause after its effect, on whatever topics",
+    "per_publisher": "a subscriber delivers a publisher's events of all topics in their order",
+    "accepted": "every publication is accepted or refused, or its publisher ended",
+    "realtime": "what was accepted before another event was published is delivered before it",
 }
 
 
@@ -29,15 +33,27 @@ class Headline(Struct):
     detail: str
 
 
-def headline(promises: dict[str, Verdict], rows: int) -> Headline:
-    """The verdict in words; a related promise that broke is never hidden behind a kept one."""
+def headline(
+    verdicts: dict[str, Verdict], rows: int, promised: Sequence[str] | None = None
+) -> Headline:
+    """The verdict in words; a related promise that broke is never hidden behind a kept one. Only
+    what was promised makes the headline; None: nobody knows what was, so all does."""
+    promises = {
+        name: each for name, each in verdicts.items() if promised is None or name in promised
+    }
+    others = sum(
+        verdict.judged and not verdict.kept
+        for name, verdict in verdicts.items()
+        if name not in promises
+    )
     total = len(promises)
     judged = [verdict for verdict in promises.values() if verdict.judged]
     broken = sum(not verdict.kept for verdict in judged)
     related = sum(
         also.judged and not also.kept for v in promises.values() for also in v.also.values()
     )
-    detail = _detail(len(judged) - broken if broken else 0, total - len(judged), related, rows)
+    kept = len(judged) - broken if broken else 0
+    detail = _detail(kept, total - len(judged), related, others, rows)
     if not judged:
         words = f"None of {plural(total, 'promise')} could be judged" if total else "Nothing judged"
         return Headline("open", "–", words, detail)
@@ -54,11 +70,13 @@ def headline(promises: dict[str, Verdict], rows: int) -> Headline:
     return Headline("kept", "✓", words, detail)
 
 
-def _detail(kept: int, unjudged: int, related: int, rows: int) -> str:
+def _detail(kept: int, unjudged: int, related: int, others: int, rows: int) -> str:
     parts = [f"{number(kept)} kept"] if kept else []
     if unjudged:
         parts.append(f"{number(unjudged)} not judged")
     if related:
         parts.append(f"{plural(related, 'related promise')} broken")
+    if others:
+        parts.append(f"{number(others)} not kept that nobody promised")
     looked = f"{plural(rows, 'row')} looked at." if rows else "The log held no rows."
     return f"{', '.join(parts)}. {looked}" if parts else looked

@@ -35,7 +35,7 @@ class Axis:
         return self._left + share * (self._right - self._left)
 
     def draw(self, y: float, top: float, in_seconds: bool) -> list[str]:
-        """Without publications `at` may be a position, so then it is shown as it stands."""
+        """Without publications `at` may be an `nth`, so then it is shown as it stands."""
         size, unit = unit_of(self._span) if in_seconds else (1.0, "")
         ticks = self._ticks(size) if in_seconds else self._plain_ticks()
         parts = [

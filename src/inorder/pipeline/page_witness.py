@@ -21,7 +21,7 @@ LISTED_MAX = 8
 class _Opposite(Struct):
     events: tuple[str, str]
     subscribers: tuple[str, str]
-    positions: dict[str, tuple[int, int]]
+    nths: dict[str, tuple[int, int]]
 
 
 class _Step(Struct):
@@ -39,7 +39,7 @@ class _Overtaken(Struct):
     subscriber: str
     publisher: str
     events: tuple[str, str]
-    positions: tuple[int, int]
+    nths: tuple[int, int]
     numbers: tuple[int, int]
 
 
@@ -52,13 +52,13 @@ class _Causal(Struct):
     subscriber: str
     cause: str
     effect: str
-    positions: _Places
+    nths: _Places
 
 
 class _Repeated(Struct):
     subscriber: str
     event: str
-    positions: list[int]
+    nths: list[int]
 
 
 class _Missed(Struct):
@@ -72,14 +72,14 @@ class _Faulty(Struct):
     subscriber: str
     event: str
     topic: str
-    position: int
+    nth: int
     fault: str
 
 
 class _Stranger(Struct):
     subscriber: str
     event: str
-    position: int
+    nth: int
     where: str
 
 
@@ -114,10 +114,10 @@ def _story(witness: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
 def _opposite(it: _Opposite) -> str:
     lines: list[str] = []
     for subscriber in it.subscribers:
-        (one, first), (two, then) = sorted(zip(it.positions[subscriber], it.events, strict=True))
+        (one, first), (two, then) = sorted(zip(it.nths[subscriber], it.events, strict=True))
         lines.append(
             f"{_id(subscriber)} delivered {_id(first)} before {_id(then)} "
-            f"(positions {number(one)} and {number(two)})"
+            f"(places {number(one)} and {number(two)})"
         )
     return ", but ".join(lines)
 
@@ -131,26 +131,26 @@ def _cycle(it: _Cycle) -> str:
 
 
 def _overtaken(it: _Overtaken) -> str:
-    found = sorted(zip(it.positions, it.events, it.numbers, strict=True))
+    found = sorted(zip(it.nths, it.events, it.numbers, strict=True))
     (one, first, early), (two, then, late) = found
     return (
         f"{_id(it.subscriber)} delivered {_id(first)}, number {number(early)} of "
         f"{_id(it.publisher)}, before {_id(then)}, number {number(late)} "
-        f"(positions {number(one)} and {number(two)})"
+        f"(places {number(one)} and {number(two)})"
     )
 
 
 def _causal(it: _Causal) -> str:
     return (
-        f"{_id(it.subscriber)} delivered {_id(it.effect)} at position "
-        f"{number(it.positions.effect)} and its cause {_id(it.cause)} only at position "
-        f"{number(it.positions.cause)}"
+        f"{_id(it.subscriber)} delivered {_id(it.effect)} at place "
+        f"{number(it.nths.effect)} and its cause {_id(it.cause)} only at place "
+        f"{number(it.nths.cause)}"
     )
 
 
 def _repeated(it: _Repeated) -> str:
-    places = _listed([number(place) for place in it.positions])
-    return f"{_id(it.subscriber)} delivered {_id(it.event)} more than once, at positions {places}"
+    places = _listed([number(place) for place in it.nths])
+    return f"{_id(it.subscriber)} delivered {_id(it.event)} more than once, at places {places}"
 
 
 def _missed(it: _Missed) -> str:
@@ -162,14 +162,14 @@ def _missed(it: _Missed) -> str:
 
 def _faulty(it: _Faulty) -> str:
     return (
-        f"{_id(it.subscriber)} delivered {_id(it.event)} on topic {_id(it.topic)} at position "
-        f"{number(it.position)}: {text(label(it.fault))}"
+        f"{_id(it.subscriber)} delivered {_id(it.event)} on topic {_id(it.topic)} at place "
+        f"{number(it.nth)}: {text(label(it.fault))}"
     )
 
 
 def _stranger(it: _Stranger) -> str:
     return (
-        f"{_id(it.subscriber)} delivered {_id(it.event)} at position {number(it.position)}, "
+        f"{_id(it.subscriber)} delivered {_id(it.event)} at place {number(it.nth)}, "
         f"which does not match <code>{name(it.where, 120)}</code>"
     )
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inorder.check import accepted
+from inorder.check.seen import NOTHING
 from inorder.core.errors import BadTrace
 from inorder.pipeline import bounds
 from inorder.pipeline.boundary import boundary
@@ -16,13 +18,18 @@ from inorder.pipeline.tables import Table
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-NO_AFTER = -1  # where `after` is null; real ones count from 0
+_MAY_BE_NULL = ("accepted_at", "seen")
+
+# Outcomes by their place here; 0 is none.
+OUTCOMES = ("", *accepted.OUTCOMES)
 
 
 class Published:
     """The events of a trace; all arrays are parallel. Codes are those of the deliveries.
 
-    Where nobody recorded fates (not `fates_known`, and none is told), all count as accepted.
+    Where nobody recorded fates (not `fates_known`, and none is told), all count as accepted, and
+    `accepted_at` is not a number. `outcome` is a place in OUTCOMES; `untold` counts the events
+    without `seen`, `told_of` holds it where it tells of something.
     """
 
     def __init__(self, table: Table, attempt: int, fates_known: bool = True) -> None:
@@ -33,10 +40,19 @@ class Published:
         self.publisher = _column(frame, "publisher")
         self.seq = _column(frame, "seq")
         self.published_at = _column(frame, "published_at")
-        self.after = _column(frame, "after")
-        self.accepted = _column(frame, "accepted")
-        if not fates_known and not self.accepted.any():
+        self.application = _column(frame, "application")
+        self.outcome = _column(frame, "outcome")
+        self.accepted_at = np.asarray(frame["accepted_at"].to_numpy(), dtype=np.float64)
+        self.accepted = ~np.isnan(self.accepted_at)
+        if not table.has("accepted_at"):
+            fates_known = False
+        self.fates_known = fates_known or bool(self.accepted.any())
+        if not self.fates_known:
             self.accepted = np.ones(len(self.accepted), dtype=np.bool_)
+        self.untold = int(np.count_nonzero(~_column(frame, "told")))
+        self.told_of = _texts(frame["seen"])
+        if (self.outcome < 0).any():
+            raise BadTrace(table.path, f"column 'outcome' holds none of {OUTCOMES[1:]}")
         self.topic, self.topics = factorize(_column(frame, "topic"))
         self._refuse_doubles()
 
@@ -55,27 +71,42 @@ class Published:
         with boundary(self.table.path):
             return dict(map(tuple, coded.where(F.col("code").isin(codes)).collect()))
 
+    def publisher_names(self) -> dict[int, str]:
+        """The name behind each publisher's code."""
+        columns = (code("publisher", self.attempt), "publisher")
+        with boundary(self.table.path):
+            found = self.table.frame.select(*columns).distinct().collect()
+        return {row[0]: row[1] for row in found}
+
     def _read(self, attempt: int) -> Any:
         from pyspark.sql import functions as F
 
-        def or_else(name: str, value: Column) -> Column:
-            return F.coalesce(name, value) if self.table.has(name) else value
+        def if_any(name: str, kind: str) -> Column:
+            return F.col(name) if self.table.has(name) else F.lit(None).cast(kind)
 
         topic = code("topic", attempt) if self.table.has("topic") else F.lit(0)
-        accepted = F.lit(True)
-        if self.table.has("accepted_at"):
-            accepted = F.col("accepted_at").isNotNull()
+        application = code("publisher", attempt)
+        if self.table.has("application"):
+            application = F.coalesce(code("application", attempt), application)
+        outcome = F.lit(-1)
+        for number, word in enumerate(OUTCOMES):
+            outcome = F.when(if_any("outcome", "string") == word, number).otherwise(outcome)
+        outcome = F.when(if_any("outcome", "string").isNull(), 0).otherwise(outcome)
+        seen = if_any("seen", "string")
         with boundary(self.table.path):
             frame = self.table.frame.select(
                 code("event", attempt).alias("code"),
                 code("publisher", attempt).alias("publisher"),
                 "seq",
                 "published_at",
-                or_else("after", F.lit(NO_AFTER)).cast("bigint").alias("after"),
-                accepted.alias("accepted"),
+                application.alias("application"),
+                outcome.alias("outcome"),
+                if_any("accepted_at", "double").alias("accepted_at"),
+                seen.isNotNull().alias("told"),
+                F.when(seen != NOTHING, seen).alias("seen"),
                 topic.alias("topic"),
             ).toArrow()
-        if any(frame[name].null_count for name in frame.column_names):
+        if any(frame[name].null_count for name in frame.column_names if name not in _MAY_BE_NULL):
             self.table.explain(["event", "publisher", "seq", "published_at", "topic"])
             raise AssertionError("nulls that no column explains")
         return frame
@@ -106,6 +137,12 @@ def missing(events: Table | None, names: tuple[str, ...]) -> str:
     if events.rows > bounds.EVENTS_MAX:
         return f"not judged (limit): more than {bounds.EVENTS_MAX} events"
     return ""
+
+
+def _texts(column: Any) -> dict[int, str]:
+    """The texts that are there, by row."""
+    rows = np.flatnonzero(column.is_valid().to_numpy()).tolist()
+    return dict(zip(rows, column.drop_null().to_pylist(), strict=True))
 
 
 def _column(frame: Any, name: str) -> Array:

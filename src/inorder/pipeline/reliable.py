@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from inorder.check.holding import Holding
+from inorder.check.holding import Holding, Period
 from inorder.check.verdict import Verdict, judged
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.coded import Array, Log, code, parts_of
@@ -19,15 +19,28 @@ Holdings = dict[tuple[str, str], Holding]
 
 
 class Owed:
-    """Counts what is owed and lost; remembers each subscriber's earliest loss."""
+    """Counts what is owed and lost; remembers each subscriber's earliest loss.
 
-    def __init__(self, published: Published, holdings: Holdings, matching: Matching) -> None:
+    `within` is the window, `end` until when what was open at the end lasted (check/reliable.py).
+    """
+
+    def __init__(
+        self,
+        published: Published,
+        holdings: Holdings,
+        matching: Matching,
+        within: float,
+        end: float,
+    ) -> None:
         self._published = published
         self._holdings: dict[str, list[tuple[str, Holding]]] = {}
         for (subscriber, topic), holding in holdings.items():
             self._holdings.setdefault(subscriber, []).append((topic, holding))
         self._matching = matching
+        self._within = within
+        self._end = end
         self._topics = _accepted_by_topic(published)
+        self.deliverable = 0
         self.owed = 0
         self.lost = 0
         # (published_at, subscriber, topic, held since, the events lost at that moment)
@@ -40,37 +53,59 @@ class Owed:
     def judge(self, subscriber: str, delivered: Array) -> None:
         """Judge one subscriber; `delivered` tells for each event whether it was."""
         for topic, holding in self._holdings.pop(subscriber, ()):
-            last = holding.last
-            if not last.held or topic not in self._topics:
+            if topic not in self._topics:
                 continue
-            events, moments = self._topics[topic]
-            begin = int(np.searchsorted(moments, last.since, side="right"))
-            due = self._due(holding, events[begin:], moments[begin:])
-            lost = due[~delivered[due]]
-            self.owed += len(due)
-            self.lost += len(lost)
-            if len(lost):
-                when = self._published.published_at[lost]
-                first = float(when.min())
-                self._earliest.append((first, subscriber, topic, last.since, lost[when == first]))
+            events, moments, accepted = self._topics[topic]
+            until = np.maximum(moments, accepted) + self._within
+            deliverable = np.zeros(len(events), dtype=np.bool_)
+            for period in holding.periods:
+                near = period.since <= until
+                if period.until is not None:
+                    near &= period.until >= moments
+                some = np.flatnonzero(near)
+                may, must = self._pass(period, events[some], moments[some], until[some])
+                deliverable[some[may]] = True
+                lasts = self._lasts(period, moments[some], until[some])
+                due = events[some[must & lasts]]
+                self._count(subscriber, topic, period, due, due[~delivered[due]])
+            self.deliverable += int(np.count_nonzero(deliverable))
 
-    def _due(self, holding: Holding, events: Array, moments: Array) -> Array:
-        """Of events published while held, those that pass every filter from then to the end."""
-        states = holding.states
-        if all(state.where is None for state in states):
-            return events
-        at = np.array([state.at for state in states])
-        # A state is in force for an event unless a later one came strictly before it.
-        oldest = np.maximum(1, np.searchsorted(at, moments, side="left")) - 1
-        due = np.ones(len(events), dtype=np.bool_)
-        for place, state in enumerate(states):
-            asked = np.flatnonzero(due & (oldest <= place))
-            if state.where is not None and len(asked):
-                due[asked] = self._matching.passes(state, events[asked])
-        return np.asarray(events[due])
+    def _count(self, subscriber: str, topic: str, period: Period, due: Array, lost: Array) -> None:
+        self.owed += len(due)
+        self.lost += len(lost)
+        if len(lost):
+            when = self._published.published_at[lost]
+            first = float(when.min())
+            self._earliest.append((first, subscriber, topic, period.since, lost[when == first]))
+
+    def _lasts(self, period: Period, moments: Array, until: Array) -> Array:
+        """Whether the topic was held from before the publication, and long enough."""
+        long_enough = self._end >= until if period.until is None else period.until > until
+        return np.asarray((period.since < moments) & long_enough)
+
+    def _pass(
+        self, period: Period, events: Array, moments: Array, until: Array
+    ) -> tuple[Array, Array]:
+        """For each event whether it passes some, and whether it passes all, of the filters in force
+        from the window before its publication to the window after its acceptance."""
+        may = np.zeros(len(events), dtype=np.bool_)
+        must = np.ones(len(events), dtype=np.bool_)
+        if all(state.where is None for state in period.states):
+            return must.copy(), must
+        at = np.array([state.at for state in period.states])
+        # A state is in force unless a later one came strictly before the beginning.
+        first = np.maximum(1, np.searchsorted(at, moments - self._within, side="left")) - 1
+        last = np.searchsorted(at, until, side="right")
+        for place, state in enumerate(period.states):
+            asked = np.flatnonzero((first <= place) & (place < last) & (must | ~may))
+            if len(asked):
+                passed = self._matching.passes(state, events[asked])
+                may[asked] |= passed
+                must[asked] &= passed
+        return may, must
 
     def verdict(self) -> Verdict:
-        counts = {"owed": self.owed, "lost": self.lost}
+        counts = {"deliverable": self.deliverable, "owed": self.owed, "lost": self.lost}
         return judged("reliable", self.lost, counts, self._witness())
 
     def _witness(self) -> dict[str, Any] | None:
@@ -94,8 +129,15 @@ class Owed:
         }
 
 
-def check(log: Log, published: Published, holdings: Holdings, matching: Matching) -> Verdict:
-    owed = Owed(published, holdings, matching)
+def check(
+    log: Log,
+    published: Published,
+    holdings: Holdings,
+    matching: Matching,
+    within: float,
+    end: float,
+) -> Verdict:
+    owed = Owed(published, holdings, matching, within, end)
     names = log.subscriber_names()
     delivered = np.zeros(len(published), dtype=np.bool_)  # one for all: clearing it would cost
     for rows in log.slices():
@@ -120,13 +162,17 @@ def topic_names(published: Published) -> dict[int, str]:
     return {number[row[0]]: row[1] for row in found}
 
 
-def _accepted_by_topic(published: Published) -> dict[str, tuple[Array, Array]]:
-    """Accepted events of each topic by time of publication, and those times."""
-    accepted = np.flatnonzero(published.accepted)
-    order = np.lexsort((published.published_at[accepted], published.topic[accepted]))
-    accepted = accepted[order]
+def _accepted_by_topic(published: Published) -> dict[str, tuple[Array, Array, Array]]:
+    """Accepted events of each topic by time of publication; those times, and of acceptance.
+
+    Where nobody recorded acceptance, an event counts as accepted when it was published.
+    """
+    chosen = np.flatnonzero(published.accepted)
+    order = np.lexsort((published.published_at[chosen], published.topic[chosen]))
+    chosen = chosen[order]
     names = topic_names(published)
+    accepted = np.where(published.fates_known, published.accepted_at, published.published_at)
     return {
-        names[topic]: (events, published.published_at[events])
-        for topic, events in parts_of(published.topic[accepted], accepted)
+        names[topic]: (events, published.published_at[events], accepted[events])
+        for topic, events in parts_of(published.topic[chosen], chosen)
     }

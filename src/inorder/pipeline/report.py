@@ -1,13 +1,13 @@
 """The small data of the HTML report, from Spark; the page is written whole or not at all.
 
 Pictures show the closest disagreements: both subscribers' deliveries around the two events, and
-where those were published. A log without times is drawn by positions.
+where those were published. A log without times is drawn by `nth`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -36,16 +36,16 @@ _LATENCIES = {
 
 def write_report(
     spark: SparkSession,
-    path: str,
+    path: str | Sequence[str],
     result: AuditResult,
     out: str | os.PathLike[str],
     columns: Mapping[str, str] | None = None,
 ) -> None:
     """Write the page; an interruption leaves an older page, or none, but never half a page."""
     target = Path(out)
-    tables = open_tables(spark, str(path), columns)
+    tables = open_tables(spark, path, columns)
     try:
-        with boundary(str(path)):
+        with boundary(result.source):
             text = render(report_data(tables.deliveries, result))
     finally:
         tables.close()
@@ -61,6 +61,7 @@ def report_data(deliveries: Table, result: AuditResult) -> ReportData:
         verdict=result.verdict,
         promises=result.promises,
         about=result.about,
+        promised=result.promised,
         latency=latencies(deliveries),
         pictures=[picture(deliveries, crossing) for crossing in result.crossings],
     )
@@ -139,10 +140,10 @@ def picture(deliveries: Table, crossing: dict[str, Any]) -> SpaceTime:
     rows = _around(deliveries, crossing)
     first, then = crossing["events"]
     a, b = crossing["subscribers"]
-    time = "delivered_at" if deliveries.has("delivered_at") else "position"
+    time = "delivered_at" if deliveries.has("delivered_at") else "nth"
     crossed = {
         (name, event, place)
-        for name, places in crossing["positions"].items()
+        for name, places in crossing["nths"].items()
         for event, place in zip(crossing["events"], places, strict=True)
     }
     got = [
@@ -151,7 +152,7 @@ def picture(deliveries: Table, crossing: dict[str, Any]) -> SpaceTime:
             row["subscriber"],
             float(row[time]),
             bool(row["in_order"]) if "in_order" in row else True,
-            (row["subscriber"], row["event"], row["position"]) in crossed,
+            (row["subscriber"], row["event"], row["nth"]) in crossed,
         )
         for row in rows
     ]
@@ -165,11 +166,11 @@ def _around(deliveries: Table, crossing: dict[str, Any]) -> list[Row]:
     from pyspark.sql import functions as F
 
     wanted = F.lit(False)
-    for name, places in crossing["positions"].items():
+    for name, places in crossing["nths"].items():
         for place in places:
-            near = F.col("position").between(place - _AROUND, place + _AROUND)
+            near = F.col("nth").between(place - _AROUND, place + _AROUND)
             wanted |= (F.col("subscriber") == name) & near
-    chosen: DataFrame = deliveries.frame.where(wanted).orderBy("subscriber", "position")
+    chosen: DataFrame = deliveries.frame.where(wanted).orderBy("subscriber", "nth")
     return chosen.collect()
 
 

@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+from inorder.check import merge
+from inorder.check.ending import WITHIN_S, Ending, clocks_apart
 from inorder.check.trace import SUMMARY_FILE, TABLES, DeliveryRow, SubscriptionRow, read_summary
-from inorder.core.errors import BadTrace, UnknownName
+from inorder.core.errors import BadTrace, Misuse, UnknownName
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.files import Files, find_files, format_of, is_remote
 from inorder.pipeline.text import read_csv, read_json
@@ -21,9 +23,10 @@ from inorder.pipeline.text import read_csv, read_json
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-REQUIRED = ("subscriber", "position", "event")
+REQUIRED = ("subscriber", "nth", "event")
 
 _SCALARS = ("string", "bigint", "int", "smallint", "tinyint", "double", "float", "boolean")
+_SQL = {int: "bigint", float: "double", bool: "boolean", str: "string"}
 _WORDS = {int: "whole number", float: "number or time", bool: "true or false", str: "text"}
 
 
@@ -35,7 +38,7 @@ class Table:
         self.raw = raw
         self.rows = rows
         self.columns = frozenset(raw.columns)
-        self._hints = hints
+        self.hints = hints
         kinds = dict(raw.dtypes)
         for name in raw.columns:
             if hints[name] in _WORDS and not _is_scalar(kinds[name]):
@@ -47,6 +50,24 @@ class Table:
     def has(self, *names: str) -> bool:
         return self.columns.issuperset(names)
 
+    def distinct(self, *names: str) -> set[str]:
+        """The different values of a column, or of the first of these that is not null."""
+        from pyspark.sql import functions as F
+
+        with boundary(self.path):
+            found = self.frame.select(F.coalesce(*names)).distinct().collect()
+        return {row[0] for row in found if row[0] is not None}
+
+    def greatest(self, names: Sequence[str]) -> list[float]:
+        """The greatest value of each of these columns, of those that hold any."""
+        from pyspark.sql import functions as F
+
+        if not names:
+            return []
+        with boundary(self.path):
+            found = self.frame.agg(*(F.max(name) for name in names)).collect()[0]
+        return [float(value) for value in found if value is not None]
+
     def explain(self, names: Sequence[str]) -> None:
         """Refuse the table if one of these columns holds nulls or values that do not fit."""
         from pyspark.sql import functions as F
@@ -55,7 +76,7 @@ class Table:
         kinds = dict(self.raw.dtypes)
         counts = []
         for name in wanted:
-            raw, typed = F.col(name), _typed(name, kinds[name], self._hints[name])
+            raw, typed = F.col(name), _typed(name, kinds[name], self.hints[name])
             odd = raw.isNotNull() & typed.isNull()
             counts += [F.count_if(raw.isNull()), F.count_if(odd), F.min(F.when(odd, raw))]
         with boundary(self.path):
@@ -65,22 +86,22 @@ class Table:
             if nulls:
                 raise BadTrace(self.path, f"column {name!r} is null in {_of(nulls, found[0])}")
             if odd:
-                what = _WORDS.get(self._hints[name], "value")
+                what = _WORDS.get(self.hints[name], "value")
                 told = f"column {name!r} holds no {what} in {_of(odd, found[0])}"
                 raise BadTrace(self.path, f"{told} (for instance {str(example)[:40]!r})")
 
-    def explain_positions(self) -> None:
-        """Refuse the table if a subscriber has two deliveries at one position."""
+    def explain_nths(self) -> None:
+        """Refuse the table if a subscriber has two deliveries at one `nth`."""
         from pyspark.sql import functions as F
 
         with boundary(self.path):
-            taken = (self.frame.groupBy("subscriber", "position").count().where("count > 1")).agg(
-                F.sum(F.col("count") - 1), F.min(F.struct("subscriber", "position"))
+            taken = (self.frame.groupBy("subscriber", "nth").count().where("count > 1")).agg(
+                F.sum(F.col("count") - 1), F.min(F.struct("subscriber", "nth"))
             )
             extra, first = taken.collect()[0]
         if extra:
-            told = f"column 'position' repeats: {extra} deliveries stand where their subscriber"
-            example = f"subscriber {first[0]!r}, position {first[1]}"
+            told = f"column 'nth' repeats: {extra} deliveries stand where their subscriber"
+            example = f"subscriber {first[0]!r}, nth {first[1]}"
             raise BadTrace(self.path, f"{told} already has one (for instance {example})")
 
 
@@ -95,6 +116,37 @@ class Tables:
         self.subscriptions: list[SubscriptionRow] | None = None
         self.summary: dict[str, Any] = {}
         self.complete = True
+        self.ending: Ending | None = None
+        self.within = WITHIN_S
+        self.clock_error: float | None = None
+
+    def holds_no(self, table: str) -> bool:
+        """Whether its writer says that the table is empty: its file has nothing to read then."""
+        return bool(_rows_of(self.summary, table) == 0)
+
+    def subscribers(self) -> set[str]:
+        """Everybody who delivered something or held anything."""
+        named = {row.subscriber for row in self.subscriptions or ()}
+        return named | self.deliveries.distinct("subscriber")
+
+    def applications(self) -> set[str]:
+        """Everybody who published."""
+        if self.events is None or not self.events.has("publisher"):
+            return set()
+        if self.events.has("application"):
+            return self.events.distinct("application", "publisher")
+        return self.events.distinct("publisher")
+
+    def latest(self) -> float:
+        """When the last thing happened that the tables know of."""
+        times = [row.at for row in self.subscriptions or ()]
+        for table, names in (
+            (self.deliveries, ("delivered_at",)),
+            (self.events, ("published_at", "accepted_at")),
+        ):
+            if table is not None:
+                times += table.greatest([name for name in names if table.has(name)])
+        return max(times, default=0.0)
 
     def close(self) -> None:
         """Forget what was kept of text files."""
@@ -103,8 +155,19 @@ class Tables:
                 table.raw.unpersist()
 
 
-def open_tables(spark: SparkSession, path: str, columns: Mapping[str, str] | None = None) -> Tables:
-    """Open PATH; `columns` maps our column names of the deliveries to theirs."""
+def open_tables(
+    spark: SparkSession, path: str | Sequence[str], columns: Mapping[str, str] | None = None
+) -> Tables:
+    """Open a path, or several traces as one run; `columns` maps our column names of the deliveries
+    to theirs."""
+    paths = [path] if isinstance(path, str) else list(path)
+    if len(set(paths)) < len(paths):
+        raise Misuse(f"{max(paths, key=paths.count)}: is named twice")
+    opened = [_open_one(spark, each, columns) for each in paths]
+    return opened[0] if len(opened) == 1 else _merged(spark, opened)
+
+
+def _open_one(spark: SparkSession, path: str, columns: Mapping[str, str] | None) -> Tables:
     columns = dict(columns or {})
     known = list(DeliveryRow.__struct_fields__)
     for name in sorted(columns):
@@ -116,6 +179,36 @@ def open_tables(spark: SparkSession, path: str, columns: Mapping[str, str] | Non
             raise BadTrace(path, "holds no deliveries")
         return Tables(path, deliveries, foreign=True)
     return _open_trace(spark, Path(path), columns)
+
+
+def _merged(spark: SparkSession, parts: Sequence[Tables]) -> Tables:
+    """The traces of several processes as one run (check/merge.py)."""
+    if foreign := [part.path for part in parts if part.foreign]:
+        raise Misuse(f"{foreign[0]}: is no trace of ours; of other logs one is judged at a time")
+    merge.apart("subscriber", {part.path: part.subscribers() for part in parts})
+    merge.apart("application", {part.path: part.applications() for part in parts})
+    path = ", ".join(part.path for part in parts)
+    tables = Tables(path, _united(path, [part.deliveries for part in parts]), foreign=False)
+    events = [part.events for part in parts if part.events is not None]
+    if events and all(part.events is not None or part.holds_no("events") for part in parts):
+        tables.events = _united(path, events)
+    if all(part.subscriptions is not None or part.holds_no("subscriptions") for part in parts):
+        tables.subscriptions = [
+            row for part in parts for row in merge.with_ends(part.subscriptions or (), part.ending)
+        ]
+    tables.summary = merge.summary_of([part.summary for part in parts])
+    tables.complete = all(part.complete for part in parts)
+    tables.ending = merge.ending_of([part.ending for part in parts])
+    tables.clock_error = clocks_apart([part.summary for part in parts])
+    return tables
+
+
+def _united(path: str, parts: Sequence[Table]) -> Table:
+    """The rows of all; a column that one of them lacks is null there."""
+    raw = parts[0].frame
+    for part in parts[1:]:
+        raw = raw.unionByName(part.frame, allowMissingColumns=True)
+    return Table(path, raw, parts[0].hints, sum(part.rows for part in parts))
 
 
 def _is_trace(path: Path) -> bool:
@@ -130,19 +223,42 @@ def _open_trace(spark: SparkSession, folder: Path, columns: dict[str, str]) -> T
     complete = bool(summary.get("complete", True))
     opened: dict[str, Table] = {}
     for name in ("deliveries", "events", "subscriptions"):
-        if place := _place(folder, name):
+        place = _place(folder, name)
+        if place and not (_rows_of(summary, name) == 0 and _is_nothing(place)):
             files = find_files(str(place))
             mapping = columns if name == "deliveries" else {}
             opened[name] = _open(spark, name, files, mapping, torn_is_fine=not complete)
+    if _rows_of(summary, "deliveries") == 0 and _is_nothing(_place(folder, "deliveries")):
+        opened["deliveries"] = _empty(spark, str(folder), "deliveries")
     if "deliveries" not in opened:
         raise BadTrace(str(folder), "holds no table 'deliveries'")
     tables = Tables(str(folder), opened["deliveries"], foreign=False)
     tables.events = opened.get("events")
     tables.summary = summary
     tables.complete = complete
+    tables.ending = Ending.of(summary, str(folder))
+    tables.clock_error = clocks_apart([summary])
     if "subscriptions" in opened:
         tables.subscriptions = _subscription_rows(opened["subscriptions"])
     return tables
+
+
+def _rows_of(summary: Mapping[str, Any], table: str) -> Any:
+    """How many rows its writer says a table has; None if nobody says."""
+    rows = summary.get("rows")
+    return rows.get(table) if isinstance(rows, dict) else None
+
+
+def _is_nothing(place: Path | None) -> bool:
+    return place is None or (place.is_file() and not place.stat().st_size)
+
+
+def _empty(spark: SparkSession, path: str, table: str) -> Table:
+    """A table that its writer says is empty: a text file of it has nothing to read."""
+    hints = _hints(table)
+    columns = ", ".join(f"`{name}` {_SQL.get(hint, 'string')}" for name, hint in hints.items())
+    with boundary(path):
+        return Table(path, spark.createDataFrame([], columns), hints, 0)
 
 
 def _place(folder: Path, table: str) -> Path | None:

@@ -58,7 +58,7 @@ def read_json(
             for ours, theirs in present
         )
     )
-    if missing & {"subscriber", "position", "event"}:
+    if missing & {"subscriber", "nth", "event"}:
         raise BadTrace(files.path, _lacking(spark, files, missing, wanted))
     return _kept(raw)
 
@@ -130,7 +130,7 @@ def _refuse_mixed(
 
 
 def _lacking(spark: SparkSession, files: Files, missing: set[str], wanted: dict[str, str]) -> str:
-    name = min(missing & {"subscriber", "position", "event"})
+    name = min(missing & {"subscriber", "nth", "event"})
     first = json.loads(spark.read.text(files.places).where("trim(value) != ''").first()[0])  # type: ignore[index]
     has = ", ".join([each for each in first if each != _CORRUPT][:_NAMES_SHOWN])
     meant = "" if wanted[name] == name else f" (asked for as {name!r})"

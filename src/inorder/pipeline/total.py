@@ -171,15 +171,15 @@ def _lines(rows: Rows, ranked: list[int]) -> Lines:
     rank = {each: place for place, each in enumerate(ranked)}
     of_subscriber = np.array([rank[each] for each in rows.subscribers.tolist()], dtype=np.int64)
     order = np.argsort(of_subscriber[rows.subscriber], kind="stable")
-    return lines_of(of_subscriber[rows.subscriber][order], rows.event[order], rows.position[order])
+    return lines_of(of_subscriber[rows.subscriber][order], rows.event[order], rows.nth[order])
 
 
-def lines_of(subscriber: Array, event: Array, position: Array) -> Lines:
-    """Lines from rows sorted by (subscriber, position)."""
+def lines_of(subscriber: Array, event: Array, nth: Array) -> Lines:
+    """Lines from rows sorted by (subscriber, nth)."""
     present = np.unique(subscriber)
     numbers, events = factorize(event)
     starts = edges_of(np.searchsorted(present, subscriber), len(present))
-    return Lines(present.tolist(), starts, numbers, position, len(events))
+    return Lines(present.tolist(), starts, numbers, nth, len(events))
 
 
 _TASK_RESULT = "violations long, pairs long, distance long, first long, a long, b long, then long"
@@ -217,7 +217,7 @@ def compare_in_tasks(
             )
         )
         sent = coded.join(F.broadcast(ranks), "subscriber").select(
-            "rank", "event", "position", F.explode("tasks").alias("task")
+            "rank", "event", "nth", F.explode("tasks").alias("task")
         )
         compared = sent.repartitionById(len(pairs), "task").mapInArrow(
             _Comparison(blocks, pairs), _TASK_RESULT
@@ -253,13 +253,13 @@ class _Comparison:
         if not held:
             return
         first, second = self._pairs[held[0]["task"][0].as_py()]
-        subscriber, position, event, events = _sequences_of(held)
+        subscriber, nth, event, events = _sequences_of(held)
         left = self._blocks[subscriber] == first
-        mine = lines_of_numbered(subscriber[left], event[left], position[left], events)
+        mine = lines_of_numbered(subscriber[left], event[left], nth[left], events)
         if first == second:
             found = disagreements(mine)
         else:
-            other = lines_of_numbered(subscriber[~left], event[~left], position[~left], events)
+            other = lines_of_numbered(subscriber[~left], event[~left], nth[~left], events)
             found = disagreements(mine, other)
         # The counts go with the first of the closest pairs, and alone when there is none.
         counts = [(found.violations, found.pairs)] + [(0, 0)] * len(found.closest)
@@ -274,26 +274,26 @@ class _Comparison:
 
 
 def _sequences_of(held: list[Any]) -> tuple[Array, Array, Array, int]:
-    """First deliveries sorted by (subscriber, position), events numbered; empties the list."""
+    """First deliveries sorted by (subscriber, nth), events numbered; empties the list."""
     import pyarrow as pa
 
     table = pa.Table.from_batches(held)
     held.clear()
-    subscriber, position = table["rank"].to_numpy(), table["position"].to_numpy()
+    subscriber, nth = table["rank"].to_numpy(), table["nth"].to_numpy()
     event, events = factorize(table["event"].to_numpy())
     del table
-    order = np.lexsort((position, subscriber))
-    subscriber, position, event = subscriber[order], position[order], event[order]
+    order = np.lexsort((nth, subscriber))
+    subscriber, nth, event = subscriber[order], nth[order], event[order]
     del order
     first = ~repeats(subscriber.astype(np.int64) * len(events) + event)
-    return subscriber[first], position[first], event[first], len(events)
+    return subscriber[first], nth[first], event[first], len(events)
 
 
-def lines_of_numbered(subscriber: Array, event: Array, position: Array, events: int) -> Lines:
+def lines_of_numbered(subscriber: Array, event: Array, nth: Array, events: int) -> Lines:
     """Lines whose events are numbered already, together with another block's."""
     present = np.unique(subscriber)
     starts = edges_of(np.searchsorted(present, subscriber), len(present))
-    return Lines(present.tolist(), starts, event, position, events)
+    return Lines(present.tolist(), starts, event, nth, events)
 
 
 def _witnesses(log: Log, closest: list[Closest]) -> list[dict[str, Any]]:
@@ -302,15 +302,15 @@ def _witnesses(log: Log, closest: list[Closest]) -> list[dict[str, Any]]:
         return []
     names = sorted(log.subscriber_names().values())
     at_a = {(names[a], at): "" for _, first, a, _, then in closest for at in (first, then)}
-    for row in _in_order(log, [_is(name, "position", at) for name, at in at_a]):
-        at_a[row["subscriber"], row["position"]] = row["event"]
+    for row in _in_order(log, [_is(name, "nth", at) for name, at in at_a]):
+        at_a[row["subscriber"], row["nth"]] = row["event"]
     wanted = [
         (names[b], at_a[names[a], at]) for _, first, a, b, then in closest for at in (first, then)
     ]
     at_b: dict[tuple[str, str], int] = {}
     for row in _in_order(log, [_is(name, "event", event) for name, event in wanted]):
         key = (row["subscriber"], row["event"])
-        at_b[key] = min(at_b.get(key, row["position"]), row["position"])
+        at_b[key] = min(at_b.get(key, row["nth"]), row["nth"])
     found = []
     for _, first, a, b, then in closest:
         e, f = at_a[names[a], first], at_a[names[a], then]
@@ -319,7 +319,7 @@ def _witnesses(log: Log, closest: list[Closest]) -> list[dict[str, Any]]:
             {
                 "events": [e, f],
                 "subscribers": [names[a], names[b]],
-                "positions": {names[a]: [first, then], names[b]: places},
+                "nths": {names[a]: [first, then], names[b]: places},
             }
         )
     return found
@@ -339,7 +339,7 @@ def _in_order(log: Log, any_of: list[Column]) -> list[Row]:
         frame = frame.where("in_order")
     with boundary(log.table.path):
         chosen = frame.where(reduce(or_, any_of))
-        return chosen.select("subscriber", "position", "event").collect()
+        return chosen.select("subscriber", "nth", "event").collect()
 
 
 def _judge_tangles(log: Log, tangles: _Tangles, total: dict[str, Any] | None) -> Verdict:
@@ -362,11 +362,11 @@ def _cycle(log: Log, tangles: _Tangles, total: dict[str, Any] | None) -> dict[st
     else:
         chosen = log.code("event").isin(smallest[:most].tolist())
     found = [tuple(row) for row in _in_order(log, [chosen])]
-    below = 1 - min(position for _, position, _ in found)  # that judge counts places from 1
-    lines = [(name, position + below, event) for name, position, event in found]
+    below = 1 - min(nth for _, nth, _ in found)  # that judge counts places from 1
+    lines = [(name, nth + below, event) for name, nth, event in found]
     witness = acyclic.check(History.foreign(lines, log.table.path)).witness
     if witness is None:  # the bound cut the tangle where its cycle closes
         return {"events": sorted({event for _, _, event in found})[:10], "cut": True}
     for step in witness["because"]:
-        step["positions"] = [position - below for position in step["positions"]]
+        step["nths"] = [nth - below for nth in step["nths"]]
     return witness

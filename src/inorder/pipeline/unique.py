@@ -33,7 +33,7 @@ class Repeats:
     def __init__(self) -> None:
         self.deliveries = 0
         self.repeats = 0
-        self._closest: list[tuple[int, int, int, int]] = []  # distance, subscriber, position, event
+        self._closest: list[tuple[int, int, int, int]] = []  # distance, subscriber, nth, event
 
     def add(self, rows: Rows, mask: Array | None) -> None:
         self.deliveries += len(rows)
@@ -42,7 +42,7 @@ class Repeats:
         self.repeats += int(np.count_nonzero(mask))
         keys = rows.pair_keys()
         concerned = rows.take(np.flatnonzero(np.isin(keys, keys[mask])))
-        distance = concerned.position - least(concerned.position, concerned.pair_keys())
+        distance = concerned.nth - least(concerned.nth, concerned.pair_keys())
         for owner in np.unique(concerned.subscriber).tolist():
             mine = slice(int(concerned.bounds[owner]), int(concerned.bounds[owner + 1]))
             away = np.where(distance[mine] > 0, distance[mine], np.iinfo(distance.dtype).max)
@@ -51,7 +51,7 @@ class Repeats:
                 (
                     int(distance[at]),
                     int(rows.subscribers[owner]),
-                    int(concerned.position[at]),
+                    int(concerned.nth[at]),
                     int(rows.events[concerned.event[at]]),
                 )
             )
@@ -66,11 +66,11 @@ class Repeats:
         if not self._closest:
             return None
         names = log.subscriber_names()
-        distance, subscriber, position, event = min(
+        distance, subscriber, nth, event = min(
             self._closest, key=lambda each: (each[0], names[each[1]], each[2])
         )
         return {
             "event": log.event_names([event])[event],
             "subscriber": names[subscriber],
-            "positions": [position - distance, position],
+            "nths": [nth - distance, nth],
         }

@@ -44,6 +44,11 @@ class Agenda:
         """Whether nothing is to happen but what only watches."""
         return len(self._heap) == self._watching
 
+    def pending(self) -> list[tuple[Callable[..., object], tuple[Any, ...]]]:
+        """What is still to happen, earliest first, without what only watches."""
+        due = sorted((entry for entry in self._heap if not entry[-1]), key=lambda entry: entry[:2])
+        return [(action, args) for _, _, action, args, _ in due]
+
     def at(self, when: float, action: Callable[..., object], *args: Any) -> None:
         """Do it then; a time that has passed means now, behind what is due already."""
         self._count += 1

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from inorder.check import BROKE, Verdict, judge
+from inorder.guarantee.traced import FILTER
 from inorder.sim.faults import describe
 from inorder.sim.memory import Memory
 from inorder.sim.scenario import Scenario
@@ -64,7 +65,8 @@ def explore(
 
 def promised(scenario: Scenario) -> tuple[str, ...]:
     """What the scenario's guarantee claims to keep."""
-    return scenario.guarantee.promises(scenario.options)
+    promises = scenario.guarantee.promises(scenario.options, "network")
+    return (*promises, FILTER) if scenario.filtered else promises
 
 
 def run(

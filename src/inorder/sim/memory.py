@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from inorder.check import History
+from inorder.check.ending import Ending
 from inorder.check.trace import TABLES
 
 
@@ -15,13 +16,21 @@ class Memory:
 
     def __init__(self) -> None:
         self.rows: dict[str, list[Any]] = {name: [] for name in TABLES}
+        self.ending: Ending | None = None
 
     def write(self, table: str, row: Struct) -> None:
         self.rows[table].append(row)
 
-    def history(self) -> History:
+    def ended(self, ending: Ending) -> None:
+        self.ending = ending
+
+    def history(self, within: float | None = None) -> History:
+        """Simulated times are those of one clock. `within` replaces the window of the run."""
         rows = self.rows
-        return History(rows["deliveries"], rows["events"], rows["subscriptions"])
+        return History(
+            rows["deliveries"], rows["events"], rows["subscriptions"],
+            ending=self.ending, within=within, clock_error=0.0,
+        )  # fmt: skip
 
     def timeline(self) -> list[str]:
         """What happened, a line each, in order of time."""
@@ -34,7 +43,7 @@ class Memory:
             if row.stamp != "{}":
                 text += f", stamped {row.stamp}"
             if row.accepted_at is None:
-                text += " (never accepted)"
+                text += f" ({row.outcome or 'never accepted'})"
             lines.append((row.published_at, 1, text))
         for row in self.rows["deliveries"]:
             late = "" if row.in_order else ", too late"

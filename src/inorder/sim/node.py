@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ class Node:
 
     __slots__ = (
         "_build",
+        "_skews",
         "alive",
         "crash_after",
         "disk",
@@ -26,13 +28,14 @@ class Node:
         "life",
         "machine",
         "name",
+        "nth",
         "paused",
-        "position",
         "restart_after_s",
         "skew_s",
         "slow_disk",
         "syncing",
         "timers",
+        "told",
         "unsynced",
         "waiting",
     )
@@ -58,10 +61,13 @@ class Node:
         self.guarded = slow_disk
         # The node's clock: true time plus skew; its timers run `drift` times as long as asked.
         self.skew_s = 0.0
+        # From which event number on its clock was how wrong: it turns stamps back into true times.
+        self._skews: list[tuple[int, float]] = []
         self.drift = 1.0
         self.timers: dict[str, int] = {}
-        # The application's view.
-        self.position = 0
+        # The application's view: deliveries so far, and how many its last event told of.
+        self.nth = 0
+        self.told = 0
         self.held: set[str] = set()
         # Topics with a filter: the predicate and its values at present.
         self.filters: dict[str, tuple[str | None, dict[str, Any]]] = {}
@@ -71,6 +77,23 @@ class Node:
     def absent(self) -> bool:
         """Nobody there to call: crashed, or standing still."""
         return self.paused or not self.alive
+
+    def stamped(self, seq: int) -> None:
+        """The node puts the time of its clock on its event of that number."""
+        if self.skew_s != (self._skews[-1][1] if self._skews else 0.0):
+            self._skews.append((seq, self.skew_s))
+
+    def true_time(self, seq: int, told: float) -> float:
+        """The true time of what the node's clock told when it published the event."""
+        before = bisect_right(self._skews, seq, key=lambda each: each[0])
+        return told - self._skews[before - 1][1] if before else told
+
+    def seen(self) -> dict[str, int]:
+        """What its application has been handed since its last event told of it."""
+        if self.nth == self.told:
+            return {}
+        self.told = self.nth
+        return {self.name: self.nth}
 
     def plan_crash(self, after_effects: int, restart_after_s: float) -> None:
         """Crash in the middle of what the next input asks for."""

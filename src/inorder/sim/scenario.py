@@ -170,6 +170,8 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     title: str = ""
     duration: float = 10.0
     settle: float = 10.0
+    # The window of the judges (check/ending.py); by default as long as `settle`.
+    within: float | None = None
     topics: int | tuple[str, ...] = 1
     order: dict[str, Any] = {}
     network: NetworkTable = NetworkTable()
@@ -178,6 +180,10 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     churn: ChurnTable | None = None
     faults: Faults = Faults()
     messages: bool = True
+
+    @property
+    def window(self) -> float:
+        return self.settle if self.within is None else self.within
 
     @property
     def topic_names(self) -> tuple[str, ...]:
@@ -269,6 +275,7 @@ def _validate(s: Scenario) -> None:
     bounds: list[tuple[str, float, float, float]] = [
         ("duration", s.duration, 0.0, 1e9),
         ("settle", s.settle, 0.0, SIM_CONVERGE_S_MAX),
+        ("within", s.window, 0.0, SIM_CONVERGE_S_MAX),
         ("topics", len(topics), 1, SCENARIO_TOPICS_MAX),
         ("publishers.count", s.publishers.count, 0, SCENARIO_NODES_MAX),
         ("publishers.rate", s.publishers.rate, 0.0, 1e6),

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from inorder.check.ending import Ending
 from inorder.check.trace import Format, TraceWriter
 from inorder.core.machine import Accountable, Builder, Client, Machine
 from inorder.guarantee.compose import Filtering
@@ -40,15 +41,25 @@ class Outcome(Struct, frozen=True):
     # What the machines counted, summed, and what that means (guarantee.describe).
     account: dict[str, float] = {}
     meaning: tuple[str, ...] = ()
+    ending: Ending | None = None
 
     def describe(self) -> list[str]:
         """For people; the faults first, as they are half of the reproduction."""
         lines = [f"fault    {faults.describe(fault)}" for fault in self.faults]
         lines.append(f"events   {self.published} published, {self.missed} not (publisher down)")
         lines.append(f"reached  {self.delivered} deliveries in {self.virtual_s:.1f} virtual s")
+        if self.ending is not None and not self.ending.quiet:
+            what = _some(self.ending.under_way)
+            lines.append(f"cut      at {self.ending.ended_at:g} s, still to happen: {what}")
         lines += [f"mark     {mark}: {count}" for mark, count in self.marks.items()]
         lines += self.meaning
         return lines
+
+
+def _some(lines: tuple[str, ...], most: int = 4) -> str:
+    """The first of them; the others are in trace.json."""
+    more = f" and {len(lines) - most} more" if len(lines) > most else ""
+    return ", ".join(lines[:most]) + more
 
 
 def simulate(
@@ -75,7 +86,7 @@ def simulate(
             progress(step / PROGRESS_STEPS)
         if world.at_rest:
             break
-    world.finish()
+    ending = world.finish(scenario.window)
     if progress:
         progress(1.0)
     account = _account(world)
@@ -85,11 +96,12 @@ def simulate(
         world.agenda.now,
         workload.published,
         workload.missed,
-        sum(node.position for node in world.nodes.values()),
+        sum(node.nth for node in world.nodes.values()),
         tuple(story.faults),
         dict(sorted(world.marks.items())),
         account,
         tuple(meaning),
+        ending,
     )
 
 
@@ -111,7 +123,9 @@ def simulate_to_folder(
     progress: Callable[[float], None] | None = None,
 ) -> Outcome:
     """Run a scenario and write its trace; the folder is complete only when this returns."""
-    about: dict[str, Any] = {"seed": seed, "title": scenario.title, "order": scenario.order}
+    about: dict[str, Any] = {
+        "seed": seed, "title": scenario.title, "order": scenario.order, "clock": "simulated",
+    }  # fmt: skip
     with TraceWriter(folder, format, about=about) as trace:
         return simulate(scenario, seed, trace, progress=progress)
 

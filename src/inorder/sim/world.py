@@ -13,6 +13,8 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
+from inorder.check.accepted import is_young
+from inorder.check.ending import WITHIN_S, Ending
 from inorder.check.trace import DeliveryRow, EventRow, MessageRow, SubscriptionRow
 from inorder.core.effect import (
     Answer,
@@ -30,6 +32,7 @@ from inorder.core.effect import (
 from inorder.core.event import Event, Scalar, event_id
 from inorder.core.machine import Client, Durable, Machine
 from inorder.guarantee.compose import Filtering
+from inorder.sim import ending
 from inorder.sim.agenda import Agenda
 from inorder.sim.network import Model, Network
 from inorder.sim.node import Node
@@ -39,6 +42,9 @@ class Recorder(Protocol):
     """Where rows go: a `TraceWriter`, or lists in memory."""
 
     def write(self, table: str, row: msgspec.Struct) -> None: ...
+
+    def ended(self, ending: Ending) -> None:
+        """How the run ended; nothing is written after that."""
 
 
 class Application(Protocol):
@@ -81,7 +87,9 @@ class World:
         self._sync_s = sync_s
         # A published defect kept for negative controls: effects do not wait for the disk.
         self._write_behind = write_behind
+        # Publications without an answer, and the lives of their publishers they belong to.
         self._unanswered: dict[str, EventRow] = {}
+        self._lives: dict[str, int] = {}
         self._subscribing: dict[str, list[str]] = {}
         # Sets that not everybody knows yet: whose, after which delivery, what, of which topics.
         self._setting: dict[str, tuple[str, int, dict[str, Any], list[str]]] = {}
@@ -114,12 +122,14 @@ class World:
         event = event_id(name, client.next_seq)
         now = self.agenda.now
         attributes = msgspec.json.encode(value).decode()
-        row = EventRow(
-            event, topic, name, client.next_seq, now,
-            after=node.position, bytes=len(attributes), attributes=attributes,
-        )  # fmt: skip
+        seq = client.next_seq
         effects = client.publish(topic, value, now + node.skew_s)
-        self._unanswered[event] = row
+        node.stamped(seq)
+        self._unanswered[event] = EventRow(
+            event, topic, name, seq, now, application=name, seen=_json(node.seen()),
+            bytes=len(attributes), attributes=attributes,
+        )  # fmt: skip
+        self._lives[event] = node.life
         self._carry_out(node, effects)
         return True
 
@@ -161,7 +171,7 @@ class World:
         for topic in topics:
             where, old = node.filters[topic]
             node.filters[topic] = (where, {**old, **values})
-        self._setting[call] = (node.name, node.position, dict(values), topics)
+        self._setting[call] = (node.name, node.nth, dict(values), topics)
         self._carry_out(node, effects)
         return True
 
@@ -228,14 +238,24 @@ class World:
                     for each in machines)  # fmt: skip
         return self.agenda.resting and not waits
 
-    def finish(self) -> None:
-        """The run is over: publications without an answer have an unknown fate, and sets without
-        one are in force all the same."""
+    def finish(self, within: float = WITHIN_S) -> Ending:
+        """The run is over: publications without an answer have an unknown fate if their publisher
+        ended first, or if the run was cut within the window; sets without one are in force all the
+        same."""
+        under_way = ending.under_way(self.agenda, self.nodes.values())
+        ended = Ending(not under_way, self.agenda.now, within, under_way)
         for call in list(self._setting):
             self._set_done(call)
-        for row in self._unanswered.values():
+        for event, row in self._unanswered.items():
+            if self.nodes[row.publisher].life != self._lives[event] or is_young(
+                ended, row.published_at
+            ):
+                row.outcome = "unknown"
             self._trace.write("events", row)
         self._unanswered.clear()
+        self._lives.clear()
+        self._trace.ended(ended)
+        return ended
 
     # Inputs of machines.
 
@@ -354,21 +374,29 @@ class World:
     def _deliver(self, node: Node, effect: Deliver) -> None:
         event = effect.event
         now = self.agenda.now
-        node.position += 1
+        node.nth += 1
         row = DeliveryRow(
-            node.name, node.position, event_id(event.publisher, event.seq), event.topic,
-            event.publisher, event.seq, event.published_at,
+            node.name, node.nth, event_id(event.publisher, event.seq), event.topic,
+            event.publisher, event.seq, self._true_time(event),
             now - max(0.0, effect.waited_s), now, effect.in_order,
         )  # fmt: skip
         self._trace.write("deliveries", row)
         if self.application:
             self.application.delivered(node.name, event, effect.in_order)
 
+    def _true_time(self, event: Event) -> float:
+        publisher = self.nodes.get(event.publisher)
+        if publisher is None:
+            return event.published_at
+        return publisher.true_time(event.seq, event.published_at)
+
     def _answer(self, node: Node, effect: Answer) -> None:
         now = self.agenda.now
         call = effect.call
         row = self._unanswered.pop(call, None)
         if row is not None:
+            del self._lives[call]
+            row.outcome = effect.outcome
             if effect.outcome == "accepted":
                 row.accepted_at = now
             if effect.stamp:
@@ -421,7 +449,7 @@ class World:
         values: Mapping[str, Any] | None = None,
     ) -> None:
         row = SubscriptionRow(
-            node.name, op, topics, where, _json(values or {}), self.agenda.now, after=node.position
+            node.name, op, topics, where, _json(values or {}), self.agenda.now, after=node.nth
         )
         self._trace.write("subscriptions", row)
 

@@ -122,10 +122,10 @@ def publish(folder: Path, first: int, count: int) -> None:
 def delivered(folder: Path) -> dict[str, list[int]]:
     found: dict[str, list[tuple[int, int]]] = {}
     for row in read_table(folder, "deliveries"):
-        found.setdefault(row.subscriber, []).append((row.position, row.seq))
+        found.setdefault(row.subscriber, []).append((row.nth, row.seq))
     for rows in found.values():
         rows.sort()
-        assert [position for position, _ in rows] == list(range(1, len(rows) + 1))
+        assert [nth for nth, _ in rows] == list(range(1, len(rows) + 1))
     return {name: [seq for _, seq in rows] for name, rows in found.items()}
 
 
@@ -142,7 +142,7 @@ def test_a_second_run_goes_on_where_the_first_ended(spark, tmp_path):
     assert len(found["big"]) == 17 - 6
     assert second.audit.verdict == "kept"
     copied = [
-        (row["subscriber"], row["position"], row["seq"])
+        (row["subscriber"], row["nth"], row["seq"])
         for file in (tmp_path / "copy").rglob("*.json")
         for row in map(json.loads, file.read_text().splitlines())
     ]

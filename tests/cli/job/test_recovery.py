@@ -28,7 +28,7 @@ PROGRAM = Path(__file__).with_name("recover.py")
 
 def table(out: Path) -> list[tuple[str, int, str, bool]]:
     rows = read_table(out / "pipeline", "deliveries")
-    return sorted((row.subscriber, row.position, row.event, row.in_order) for row in rows)
+    return sorted((row.subscriber, row.nth, row.event, row.in_order) for row in rows)
 
 
 @pytest.fixture(scope="module")

@@ -110,7 +110,7 @@ def test_calls_that_cannot_be_are_refused_before_anything_starts(spark):
         (df, {"arrival": []}, Misuse, "arrival"),
         (df.drop("stamp", "topic"), {}, Misuse, "needs the columns topic, stamp"),
         (df.drop("arrival", "received_at"), {}, Misuse, "do not tell their order of arrival"),
-        (df.withColumnRenamed("event", "position"), {}, Misuse, "a column position already"),
+        (df.withColumnRenamed("event", "nth"), {}, Misuse, "a column nth already"),
         (df.selectExpr("* except (seq)", "event as seq"), {}, Misuse, "seq is string"),
         (df.selectExpr("* except (arrival)", "array(1) as arrival"), {}, Misuse, "be sorted"),
     ):  # fmt: skip

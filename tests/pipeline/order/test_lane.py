@@ -74,9 +74,9 @@ def test_every_row_leaves_once_or_is_a_duplicate(way):
     assert sorted(row["arrival"] for row in rows) == list(range(len(run.rows)))
     reasons = {row["quarantine"] for row in rows}
     assert reasons == {None, "duplicate"}
-    assert all((row["position"] is None) == (row["quarantine"] is not None) for row in rows)
+    assert all((row["nth"] is None) == (row["quarantine"] is not None) for row in rows)
     seen = {(row["subscriber"], row["event"]) for row in rows}
-    assert len([row for row in rows if row["position"]]) == len(seen)
+    assert len([row for row in rows if row["nth"]]) == len(seen)
 
 
 def test_rows_that_are_not_matched_only_keep_their_place():

@@ -200,7 +200,7 @@ def test_a_query_restarted_at_every_batch_is_the_table(spark, tmp_path, way):
     assert sorted(found + held) == expected
     assert len(held) < 10
     for each in held:
-        assert all(o.position < each.position for o in found if o.subscriber == each.subscriber)
+        assert all(o.nth < each.nth for o in found if o.subscriber == each.subscriber)
     assert out.num_rows == len(rows) - len(held)
     table = order(spark.createDataFrame(table_of(rows)), plan.guarantee, start=plan.start,
                   **plan.options)  # fmt: skip

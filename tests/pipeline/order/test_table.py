@@ -22,7 +22,7 @@ def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
 
 
 def found(df: DataFrame) -> list[Delivery]:
-    rows = df.select("subscriber", "position", "event", "in_order").collect()
+    rows = df.select("subscriber", "nth", "event", "in_order").collect()
     return sorted(Delivery(*row) for row in rows if row[1] is not None)
 
 
@@ -38,7 +38,7 @@ def test_many_runs_in_one_job(spark, way):
     out = order(frame(spark, rows), plan.guarantee, start=plan.start, lanes=3, **plan.options)
     expected = sorted(each for run in runs for each in run.deliveries)
     assert found(out) == expected
-    assert set(out.columns) == {*rows[0], "position", "in_order"}
+    assert set(out.columns) == {*rows[0], "nth", "in_order"}
 
 
 def test_every_row_comes_out_once(spark):
@@ -48,7 +48,7 @@ def test_every_row_comes_out_once(spark):
     assert sorted(row.arrival for row in out) == sorted(row["arrival"] for row in rows)
     reasons = {row.quarantine for row in out}
     assert {None, "duplicate"} < reasons
-    assert all((row.position is None) == (row.quarantine is not None) for row in out)
+    assert all((row.nth is None) == (row.quarantine is not None) for row in out)
 
 
 def test_doubled_rows_change_no_delivery(spark):
@@ -73,7 +73,7 @@ def test_the_judges_find_what_they_find_in_the_simulator(spark):
 def _delivery(each: Delivery) -> DeliveryRow:
     publisher, _, seq = each.event.partition(":")
     return DeliveryRow(
-        each.subscriber, each.position, each.event, "t", publisher, int(seq), 0.0, 0.0, 0.0,
+        each.subscriber, each.nth, each.event, "t", publisher, int(seq), 0.0, 0.0, 0.0,
         each.in_order,
     )  # fmt: skip
 
@@ -82,8 +82,8 @@ def test_one_subscriber_without_a_column(spark):
     run = simulated("hold", 3, subscribers=1)
     rows = frame(spark, run.rows).drop("subscriber")
     out = order(rows, start=run.plan.start, subscriber="me").collect()
-    assert sorted((row.position, row.event) for row in out) == sorted(
-        (each.position, each.event) for each in run.deliveries
+    assert sorted((row.nth, row.event) for row in out) == sorted(
+        (each.nth, each.event) for each in run.deliveries
     )
 
 

@@ -42,7 +42,7 @@ def row(place: int, topic: str, stamp: dict[str, int], **more: Any) -> dict[str,
 
 
 def fed(plan: Plan, feeds: list[list[dict[str, Any]]], finish: bool = True) -> list[Any]:
-    """Event, position, in_order and reason of what leaves, with a restart behind every feed."""
+    """Event, nth, in_order and reason of what leaves, with a restart behind every feed."""
     lane = Rows(plan)
     out: list[Any] = []
     for rows in feeds:
@@ -50,7 +50,7 @@ def fed(plan: Plan, feeds: list[list[dict[str, Any]]], finish: bool = True) -> l
         out += lane.settle().to_pylist()
         lane = Rows.unpack(plan, lane.pack())
     out += lane.finish().to_pylist() if finish else []
-    names = ("event", "position", "in_order", "quarantine")
+    names = ("event", "nth", "in_order", "quarantine")
     return sorted(tuple(map(each.get, names)) for each in out)
 
 
@@ -96,7 +96,7 @@ def test_ties_of_arrival_between_stamps_do_not_depend_on_where_rows_lie():
     for order in (rows, rows[::-1]):
         table = pa.Table.from_pylist(order)
         out = Rows(loose(TAG)).feed(table.take(pa.array(arrival_order(table, keys)))).to_pylist()
-        found.append(sorted((each["stamp"], each["position"], each["in_order"]) for each in out))
+        found.append(sorted((each["stamp"], each["nth"], each["in_order"]) for each in out))
     assert found[0] == found[1]
 
 
@@ -179,7 +179,7 @@ def test_a_row_put_aside_keeps_its_place():
     rows = [row(n, "a", {"a": n + 1}) for n in range(4)]
     rows[1]["seq"] = 0
     found = fed(loose(HOLD), [rows], finish=False)
-    assert [event for event, position, _, _ in found if position] == ["p:1", "p:3", "p:4"]
+    assert [event for event, nth, _, _ in found if nth] == ["p:1", "p:3", "p:4"]
 
 
 def test_what_sequence_stamps_order_can_use():
@@ -297,7 +297,7 @@ def test_nobody_waits_for_a_row_that_cannot_be_used(spoilt, unmatched, least, mo
         rows = [{**each, "matched": each["arrival"] != 2} for each in rows]
     plan = loose(HOLD, {"a": 0, "b": 0})
     found = fed(plan, [rows[:5], rows[5:]], finish=False)
-    told = [(event, in_order) for event, position, in_order, _ in found if position]
+    told = [(event, in_order) for event, nth, in_order, _ in found if nth]
     assert told == [(f"p:{n}", True) for n in (1, 2, 4, 5, 6, 7, 8)]
     assert len(found) == 7 + (not unmatched), "it is put aside once, or only keeps its place"
 
@@ -308,7 +308,7 @@ def test_without_a_placeholder_they_would_wait(spoilt, monkeypatch):
     rows = two_topics()
     rows[2] |= spoilt
     found = fed(loose(HOLD, {"a": 0, "b": 0}), [rows], finish=False)
-    assert [event for event, position, _, _ in found if position] == ["p:1", "p:2"]
+    assert [event for event, nth, _, _ in found if nth] == ["p:1", "p:2"]
 
 
 def test_an_unmatched_row_without_any_number_is_said_if_nothing_may_be_put_aside():

@@ -63,7 +63,7 @@ list = [{{kind="weather", at=1.0, until={duration}, duplicate={duplicate}, reord
 
 class Delivery(Struct, frozen=True, order=True):
     subscriber: str
-    position: int
+    nth: int
     event: str
     in_order: bool
 
@@ -121,7 +121,7 @@ def simulated(
     finally:
         simulation.World = original
     deliveries = sorted(
-        Delivery(prefix + row.subscriber, row.position, row.event, row.in_order)
+        Delivery(prefix + row.subscriber, row.nth, row.event, row.in_order)
         for row in memory.rows["deliveries"]
     )
     start = dict.fromkeys(TOPICS, 0) if name == "total" else "beginning"
@@ -191,5 +191,5 @@ def delivered(table: pa.Table | None) -> list[Delivery]:
     """The deliveries among rows that came out."""
     if table is None:
         return []
-    columns = (table.column(n).to_pylist() for n in ("subscriber", "position", "event", "in_order"))
+    columns = (table.column(n).to_pylist() for n in ("subscriber", "nth", "event", "in_order"))
     return [Delivery(*row) for row in zip(*columns, strict=True) if row[1] is not None]

@@ -42,7 +42,7 @@ def row(place: int, topic: str, stamp: dict[str, int], **more: Any) -> dict[str,
 
 
 def fed(plan: Plan, feeds: list[list[dict[str, Any]]], finish: bool = True) -> list[Any]:
-    """Event, position, in_order and reason of what leaves, with a restart behind every feed."""
+    """Event, nth, in_order and reason of what leaves, with a restart behind every feed."""
     lane = Rows(plan)
     out: list[Any] = []
     for rows in feeds:
@@ -50,7 +50,7 @@ def fed(plan: Plan, feeds: list[list[dict[str, Any]]], finish: bool = True) -> l
         out += lane.settle().to_pylist()
         lane = Rows.unpack(plan, lane.pack())
     out += lane.finish().to_pylist() if finish else []
-    names = ("event", "position", "in_order", "quarantine")
+    names = ("event", "nth", "in_order", "quarantine")
     return sorted(tuple(map(each.get, names)) for each in out)
 
 

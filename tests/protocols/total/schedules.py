@@ -118,7 +118,7 @@ def run(
     _watch_engines(world, wrong)
     end = max(scenario.duration, scenario.faults_until) + scenario.settle
     world.agenda.run(end)
-    world.finish()
+    world.finish(scenario.window)
     return memory, world, [*problems(memory, world, scenario), *wrong]
 
 

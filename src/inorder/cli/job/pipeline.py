@@ -38,7 +38,7 @@ from inorder.cli.job.stages import (
     wait_for,
     write_trace,
 )
-from inorder.cli.job.summary import Variant, sentences_of, variant_of
+from inorder.cli.job.summary import COMPARED, Variant, sentences_of, variant_of
 from inorder.cli.job.tables import (
     Member,
     PipelineTable,
@@ -179,9 +179,7 @@ class PipelineJob:
         seen = arrivals(session, self.out / "arrivals", events).persist()
         wanted = live_subscriptions(session, self.out / "arrivals")
         variants: list[Variant] = []
-        as_it_came = seen.withColumn("position", F.col("arrived")).withColumn(
-            "in_order", F.lit(True)
-        )
+        as_it_came = seen.withColumn("nth", F.col("arrived")).withColumn("in_order", F.lit(True))
         rows: dict[str, DataFrame] = {"none": as_it_came}
         for name, (ordered, chosen) in self._compared.items():
             rows[name] = order(
@@ -231,7 +229,7 @@ class PipelineJob:
         from inorder.pipeline.report import write_report
 
         progress(f"{name}: auditing on Spark", 0.0)
-        result = audit(session, str(folder))
+        result = audit(session, str(folder), promised=COMPARED)
         progress(f"{name}: writing the report", 0.0)
         write_report(session, str(folder), result, self._page(name))
         detect = self.table.detect if name != "pipeline" else None

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from inorder.cli.job.summary import CompareTable, DetectTable, Variant, sentences_of, variant_of
+from inorder.cli.job.summary import (
+    COMPARED,
+    CompareTable,
+    DetectTable,
+    Variant,
+    sentences_of,
+    variant_of,
+)
 from inorder.core.errors import BadScenario
 from inorder.core.settings import convert
 from inorder.sim.scenario import Scenario, from_table
@@ -84,7 +91,7 @@ class SimulatedJob:
 
             simulate_to_folder(scenario, self.seed, folder, progress=simulating)
             progress(f"{name}: auditing on Spark", 0.0)
-            result = audit(session, str(folder))
+            result = audit(session, str(folder), promised=COMPARED)
             progress(f"{name}: writing the report", 0.0)
             write_report(session, str(folder), result, report)
             variants.append(variant_of(session, name, folder, result, self.table.detect))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from inorder.check.ending import Ending
 from inorder.check.trace import SUMMARY_FILE
 from inorder.cli.job.tables import Member, RunTable, SinkTable
 from inorder.core.errors import BadScenario
@@ -25,15 +26,13 @@ if TYPE_CHECKING:
 # The subscriber of a job that has none of its own.
 EVERYTHING = "pipeline"
 
-_ARRIVALS = (
-    "subscriber string, position bigint, event string, received_at double, delivered_at double"
-)
+_ARRIVALS = "subscriber string, nth bigint, event string, received_at double, delivered_at double"
 SUBSCRIPTIONS = (
     "subscriber string, op string, topics array<string>, where string, parameters string,"
     " at double, after bigint"
 )
 _DELIVERY = (
-    "subscriber", "position", "event", "topic", "publisher", "seq", "published_at", "received_at",
+    "subscriber", "nth", "event", "topic", "publisher", "seq", "published_at", "received_at",
     "delivered_at", "in_order",
 )  # fmt: skip
 
@@ -51,7 +50,7 @@ def arrivals(spark: SparkSession, folder: Path, events: DataFrame) -> DataFrame:
     facts = events.select(
         "event", "topic", "publisher", "seq", "published_at", "attributes", "stamp"
     )
-    return seen.withColumnRenamed("position", "arrived").join(facts, "event")
+    return seen.withColumnRenamed("nth", "arrived").join(facts, "event")
 
 
 def live_subscriptions(spark: SparkSession, folder: Path) -> DataFrame:
@@ -71,13 +70,18 @@ def write_trace(
     subscriptions: DataFrame,
     about: dict[str, Any],
 ) -> None:
-    """The tables of a trace; `deliveries` is None when they are there already."""
+    """The tables of a trace; `deliveries` is None when they are there already.
+
+    The job has read all there was, and everybody has been given his part: the run ended quiet.
+    """
     from pyspark.sql import functions as F
 
     folder.mkdir(parents=True, exist_ok=True)
     published = events.select(
         "event", "topic", "publisher", "seq", "published_at",
-        F.col("received_at").alias("accepted_at"), F.lit(None).cast("bigint").alias("after"),
+        F.col("received_at").alias("accepted_at"),
+        F.lit("accepted").alias("outcome"), F.lit(None).cast("string").alias("application"),
+        F.lit(None).cast("string").alias("seen"),
         F.length("attributes").cast("bigint").alias("bytes"), "attributes", "stamp",
     )  # fmt: skip
     tables = {"events": published, "subscriptions": subscriptions}
@@ -85,7 +89,10 @@ def write_trace(
         tables["deliveries"] = deliveries.select(*_DELIVERY)
     for name, table in tables.items():
         table.write.mode("overwrite").parquet(str((folder / name).absolute()))
-    summary = json.dumps({**about, "complete": True}, indent=2, sort_keys=True)
+    last = events.agg(F.max("received_at")).collect()[0][0]
+    ending = Ending(quiet=True, ended_at=float(last or 0.0), within=0.0)
+    facts = {**about, **ending.to_json(), "complete": True}
+    summary = json.dumps(facts, indent=2, sort_keys=True)
     (folder / SUMMARY_FILE).write_text(summary + "\n")
 
 
@@ -312,7 +319,7 @@ def _as_events(deliveries: DataFrame, parts: int) -> DataFrame:
     """What each subscriber got, to be published on a topic of its name, in its order."""
     from pyspark.sql import functions as F
 
-    kept = deliveries.repartition(parts, "subscriber").sortWithinPartitions("position")
+    kept = deliveries.repartition(parts, "subscriber").sortWithinPartitions("nth")
     return kept.select(F.col("subscriber").alias("topic"), "attributes")
 
 

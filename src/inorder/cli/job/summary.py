@@ -98,6 +98,10 @@ class Variant(Struct, frozen=True):
         }
 
 
+# Variants are compared by the same promises, whatever the guarantee of each of them promises.
+COMPARED = ("total", "causal", "fifo", "unique", "reliable", "filter")
+
+
 def variant_of(
     spark: SparkSession, name: str, folder: Path, result: AuditResult, detect: DetectTable | None
 ) -> Variant:
@@ -117,11 +121,11 @@ def _table(spark: SparkSession, folder: Path, name: str) -> DataFrame:
 def _agreement(deliveries: DataFrame, events: DataFrame, detect: DetectTable) -> Agreement:
     """How far the detectors agree on what they found."""
     theirs = deliveries.where(deliveries.subscriber.isin(list(detect.detectors)))
-    told = theirs.select("subscriber", "position", "event").join(
+    told = theirs.select("subscriber", "nth", "event").join(
         events.select("event", "attributes"), "event"
     )
     logs: dict[str, list[tuple[str, object]]] = {name: [] for name in detect.detectors}
-    for row in told.sort("subscriber", "position").toLocalIterator():
+    for row in told.sort("subscriber", "nth").toLocalIterator():
         kind = msgspec.json.decode(row.attributes).get(detect.attribute)
         logs[row.subscriber].append((row.event, kind))
     return agreement([findings(log, detect.pattern) for log in logs.values()])

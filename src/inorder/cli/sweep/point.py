@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from inorder.check import History, judge
+from inorder.check.ending import Ending
 from inorder.cli.sweep.grid import VERSION, Point
 from inorder.core.errors import Misuse
 from inorder.core.limits import SWEEP_JUDGED_DELIVERIES_MAX
@@ -33,6 +34,7 @@ class Tally:
     def __init__(self, keep: bool) -> None:
         self.delays = array("d")
         self.tagged = 0
+        self._ending: Ending | None = None
         self._kept: dict[str, list[Any]] = {}
         if keep:
             self._kept = {"deliveries": [], "events": [], "subscriptions": []}
@@ -46,11 +48,17 @@ class Tally:
         if table in self._kept:
             self._kept[table].append(row)
 
+    def ended(self, ending: Ending) -> None:
+        self._ending = ending
+
     def history(self) -> History | None:
         kept = self._kept
         if not kept:
             return None
-        return History(kept["deliveries"], kept["events"], kept["subscriptions"])
+        return History(
+            kept["deliveries"], kept["events"], kept["subscriptions"],
+            ending=self._ending, clock_error=0.0,
+        )  # fmt: skip
 
 
 def row_of(point: Point) -> dict[str, Any]:

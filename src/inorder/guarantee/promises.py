@@ -1,0 +1,43 @@
+"""Which guarantee keeps which promise over which network: what may decide an exit code.
+
+Two networks. `network`: it moves events and may lose, double and reorder them (the simulator's, the
+content brokers'). `log`: it keeps every event and hands each topic over whole and in its order (the
+bus, Spark). A promise that needs more than the machines know of (that clocks agree, that a link
+loses nothing) is promised of neither.
+
+What no guarantee promises is judged and shown all the same. A content filter in front of a
+guarantee adds `filter`; that is the scenario's or the subscription's to know.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from inorder.protocols import fifo, total
+
+Network = Literal["network", "log"]
+
+
+def of_none(options: Any, network: Network) -> tuple[str, ...]:
+    """Nothing but an answer; a log keeps its topics in order, and loses and doubles nothing."""
+    if network == "log":
+        return ("causal", "fifo", "unique", "reliable", "accepted")
+    return ("accepted",)
+
+
+def of_fifo(options: Any, network: Network) -> tuple[str, ...]:
+    """A publisher's order over all its topics. Over a log nothing is lost, unless late events are
+    dropped. Not causal order: a question may be held back longer than its answer."""
+    kept = (*fifo.promises(options), "per_publisher", "accepted")
+    if network == "log" and options is not None and options.when_late == "deliver":
+        return (*kept, "reliable")
+    return kept
+
+
+def of_total(options: Any, network: Network) -> tuple[str, ...]:
+    """With the papers' threshold nothing is promised across topics. `fence` is what keeps the order
+    of one publisher's events across its topics, which no order of all events implies."""
+    kept = (*total.promises(options), "accepted")
+    if options.threshold < 2:
+        kept = (*kept, "causal_across_topics", "realtime")
+    return (*kept, "per_publisher") if options.fence else kept

@@ -1,0 +1,43 @@
+"""What was promised to a run, from what its trace says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from inorder.core.errors import InorderError
+from inorder.core.settings import convert
+from inorder.guarantee.registry import GUARANTEES
+
+# What a content filter in front of a guarantee promises too.
+FILTER = "filter"
+
+
+def promises_of(summary: Mapping[str, Any], filtered: bool) -> tuple[str, ...] | None:
+    """The promises of the guarantee named by `trace.json`; None when it names none we know.
+
+    A live trace names all guarantees that were subscribed with: what all of them promise holds.
+
+    >>> promises_of({"order": {"guarantee": "none"}}, filtered=True)
+    ('accepted', 'filter')
+    >>> promises_of({"title": "somebody else"}, filtered=False) is None
+    True
+    """
+    order = summary.get("order")
+    if not isinstance(order, dict) or order.get("guarantee", "none") not in GUARANTEES:
+        return None
+    live = summary.get("driver") == "live"
+    ordered = GUARANTEES[order.get("guarantee", "none")]
+    fields = {key: value for key, value in order.items() if key != "guarantee"}
+    try:
+        options = convert(fields, ordered.options, "order")
+        options = ordered.log.options(options) if live else options
+    except InorderError:
+        return None  # made by another version: what it promised is not ours to say
+    promised = ordered.promises(options, "log" if live else "network")
+    for name in summary.get("read_with", ()):
+        other = GUARANTEES.get(name)
+        if other is not None and other is not ordered:
+            theirs = other.promises(other.log.options(other.options()), "log")
+            promised = tuple(promise for promise in promised if promise in theirs)
+    return (*promised, FILTER) if filtered else promised

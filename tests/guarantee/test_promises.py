@@ -1,0 +1,65 @@
+"""Which guarantee keeps which promise over which network."""
+
+from __future__ import annotations
+
+import pytest
+
+from inorder.check import PROMISES
+from inorder.guarantee.registry import GUARANTEES, guarantee
+from inorder.guarantee.traced import promises_of
+from inorder.protocols import fifo, total
+
+ACROSS = {"causal_across_topics", "realtime"}
+
+
+@pytest.mark.parametrize("name", GUARANTEES)
+@pytest.mark.parametrize("network", ["network", "log"])
+def test_what_is_promised_can_be_judged(name, network):
+    promises = guarantee(name).promises(guarantee(name).options(), network)
+    assert set(promises) <= set(PROMISES)
+    assert len(set(promises)) == len(promises)
+    assert "accepted" in promises
+
+
+@pytest.mark.parametrize("threshold", [0, 1, 2])
+def test_order_across_topics_is_promised_by_what_sequences_topics_held_together(threshold):
+    promises = set(guarantee("total").promises(total.Options(threshold=threshold)))
+    assert promises & ACROSS == (ACROSS if threshold < 2 else set())
+    assert "causal" in promises
+
+
+def test_a_publishers_own_order_is_what_fence_promises():
+    assert "per_publisher" in guarantee("total").promises(total.Options(fence=True))
+    assert "per_publisher" not in guarantee("total").promises(total.Options())
+    assert "per_publisher" in guarantee("fifo").promises(fifo.Options())
+
+
+def test_a_log_loses_nothing_unless_late_events_are_dropped():
+    for name in GUARANTEES:
+        assert "reliable" in guarantee(name).promises(guarantee(name).options(), "log")
+    dropping = fifo.Options(when_late="drop")
+    assert "reliable" not in guarantee("fifo").promises(dropping, "log")
+    assert "reliable" not in guarantee("fifo").promises(fifo.Options(), "network")
+
+
+def test_a_trace_names_its_guarantee_and_so_what_it_promised():
+    simulated = {"order": {"guarantee": "total", "fence": True}}
+    expected = (*guarantee("total").promises(total.Options(fence=True)), "filter")
+    assert promises_of(simulated, filtered=True) == expected
+    live = {"driver": "live", "order": {"guarantee": "none"}}
+    assert promises_of(live, filtered=False) == guarantee("none").promises(None, "log")
+    assert promises_of({"order": {}}, filtered=False) == ("accepted",)
+
+
+def test_who_reads_with_less_is_promised_less():
+    """A bus that publishes with total order, and on which somebody reads with none."""
+    live = {"driver": "live", "order": {"guarantee": "total"}, "read_with": ["none", "total"]}
+    promised = promises_of(live, filtered=False)
+    assert set(promised) == set(guarantee("none").promises(None, "log"))
+
+
+@pytest.mark.parametrize(
+    "summary", [{}, {"order": 3}, {"order": {"guarantee": "x"}}, {"order": {"no_such_key": 1}}]
+)
+def test_a_trace_of_others_says_nothing_of_promises(summary):
+    assert promises_of(summary, filtered=True) is None
