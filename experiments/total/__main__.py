@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from experiments.command import command
 from experiments.figure import Figure
-from experiments.total import buffer, dynamic, latency, overhead, patterns, rivals
+from experiments.total import (
+    buffer,
+    dynamic,
+    latency,
+    overhead,
+    patterns,
+    rivals,
+    sources,
+    swap_fit,
+)
 
 FIGURES: list[Figure] = [
+    sources.FIGURE,
     patterns.FIGURE,
     latency.FIGURE,
     overhead.FIGURE,
     buffer.FIGURE,
+    swap_fit.FIGURE,
     *dynamic.FIGURES,
     *rivals.FIGURES,
 ]

@@ -7,10 +7,9 @@ subscriptions follow the power law 0.901. The report leaves four things open; we
   any manager allows) or `first` (the next manager that allows it, one swap an event). We took
   `highest` because `first` gives hundreds of swaps where the report has tens.
 - where the counters start. Subscriptions count in the published protocol, so they need not start at
-  0. `start` is a free number, chosen after looking at the stated swaps: 9 starts from 0 to 10 were
-  tried with 5 lengths of run from 300 to 3600 s and 2 power laws. Figures 18 to 20 use 3. The table
-  of figures 16 and 17 shows the other starts beside it; it is a fit, not a prediction.
-- how long a run is: 600 s, twice the time of the one change the report dates.
+  0. `start` is a free number, chosen after looking at the stated swaps: swap_fit.py searches it
+  together with the others, and 3 comes nearest. It is a fit, not a prediction.
+- how long a run is: 600 s for figures 18 to 20, twice the time of the one change the report dates.
 - a swap is done at once and costs nothing: the report does not say what it charged for one.
 
 Groups, walks and stamps are exact; `ens.py` gives the times.
@@ -135,7 +134,7 @@ def run(
     latencies: list[float] = []
     sizes: list[int] = []
     draws = generator("delays", seed)
-    for now, topic in enumerate(_picks(stage, events, shuffle_at, seed), 1):
+    for now, topic in enumerate(picks(stage, events, shuffle_at, seed), 1):
         climb = order.climb(topic)
         publisher = stage.ens.hosts[int(draws.integers(nodes))]
         stops = [publisher, *(stage.roots[each] for each in climb.tolist()), publisher]
@@ -162,7 +161,7 @@ def run(
     }
 
 
-def _picks(stage: Scene, events: int, shuffle_at: int, seed: int) -> Iterator[int]:
+def picks(stage: Scene, events: int, shuffle_at: int, seed: int) -> Iterator[int]:
     """Topics by popularity; from `shuffle_at` on, other topics are the popular ones."""
     rng = generator("picks", seed)
     names = np.arange(stage.topics)
