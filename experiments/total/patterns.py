@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figure import Column, Figure, Row, holds
-from experiments.machines import LOSSLESS, Memory, play, story
+from experiments.machines import LOSSLESS, PUBLISHED, Memory, play, story
 from experiments.points import MACHINES, Numbers, Settings
 from experiments.total.laws import generator
 from experiments.total.published import Arrival, infinite_buffer
@@ -47,12 +47,7 @@ Detector = Callable[[Sequence[Seen]], set[tuple[str, ...]]]
 
 ORDERS: dict[str, dict[str, Any]] = {
     "no ordering": {"guarantee": "none"},
-    "compact, buffer 0": {
-        "mode": "tag",
-        "stamp": "compact",
-        "path": "sg",
-        "diffusion": "publisher",
-    },
+    "compact, buffer 0": PUBLISHED,
     "full, buffer 0": {"mode": "tag", "buffer": 0},
     "full, buffer 30": {"mode": "tag", "buffer": 30},
     "full, infinite buffer": {"mode": "hold"},

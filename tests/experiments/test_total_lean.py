@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from experiments.machines import LOSSLESS, Memory, play, story
+from experiments.machines import PUBLISHED, Memory, play, story
 from experiments.points import mean, spread
 from experiments.total.ens import Ens
 from experiments.total.groups import entries, foreign_share, sequenced
@@ -17,10 +17,6 @@ from experiments.total.swaps import Order
 
 from inorder.sim.models import Wan
 from inorder.sim.workload import Publication
-
-PUBLISHED: dict[str, Any] = {
-    **LOSSLESS, "mode": "tag", "stamp": "compact", "path": "sg", "diffusion": "publisher",
-}  # fmt: skip
 
 
 def place(name: str, hosts: int, seed: int, names: list[str]) -> str:
