@@ -8,6 +8,7 @@ from experiments.total import (
     buffer,
     dynamic,
     latency,
+    moving,
     overhead,
     patterns,
     rivals,
@@ -23,6 +24,7 @@ FIGURES: list[Figure] = [
     buffer.FIGURE,
     swap_fit.FIGURE,
     *dynamic.FIGURES,
+    moving.FIGURE,
     *rivals.FIGURES,
 ]
 

@@ -22,7 +22,7 @@ from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings, mean
 from experiments.total.ens import LEAN
 from experiments.total.laws import generator
-from experiments.total.swaps import Order, Scene, picks, scene
+from experiments.total.swaps import Order, Scene, picked, scene
 
 STARTS = (0, 1, 2, 3, 4, 5, 6, 8, 10)
 FIRST_STARTS = (0, 3, 10)
@@ -64,7 +64,7 @@ def _counts(
 ) -> Iterator[tuple[int, int]]:
     first = generator("swaps", seed).permutation(stage.topics)
     order = Order(first, stage.together, start)
-    for number, topic in enumerate(picks(stage, longest, 0, seed), 1):
+    for number, topic in enumerate(picked(stage.weights, longest, 0, seed), 1):
         climb = order.climb(topic)
         order.publish(topic, float(number))
         order.adapt(climb, "f", alpha, beta, rule, float(number))

@@ -114,7 +114,7 @@ def test_a_good_order_makes_small_stamps() -> None:
 
 def test_every_figure_says_what_it_depends_on() -> None:
     numbers = [str(number) for figure in FIGURES for number in figure.numbers]
-    assert sorted(numbers) == sorted(["intro", "swaps", *map(str, range(9, 25))])
+    assert sorted(numbers) == sorted(["intro", "swaps", "machines", *map(str, range(9, 25))])
     for figure in FIGURES:
         assert figure.code
         assert figure.points(True)
