@@ -80,7 +80,9 @@ def test_stamps_have_as_many_entries_as_the_groups_say(threshold: int) -> None:
     assert len(set(found.values())) > 2, "a test of nothing"
 
 
-def play_once_per_topic(names: list[str], held: Any, order: dict[str, Any]) -> Memory:
+def play_once_per_topic(
+    names: list[str], held: Any, order: dict[str, Any], messages: bool = False
+) -> Memory:
     publications = [Publication(10.0 + 5.0 * n, name, {}) for n, name in enumerate(names)]
     sets = {
         f"s{number + 1}": [names[topic] for topic in row.nonzero()[0].tolist()]
@@ -90,6 +92,7 @@ def play_once_per_topic(names: list[str], held: Any, order: dict[str, Any]) -> M
         {
             "duration": 10.0 + 5.0 * len(names),
             "topics": names,
+            "messages": messages,
             "order": order,
             "network": {"model": "wan", "overlay": "scribe", "nodes": 30},
             "publishers": {"count": 1},
@@ -101,13 +104,25 @@ def play_once_per_topic(names: list[str], held: Any, order: dict[str, Any]) -> M
     return trace
 
 
-def test_managers_handle_as_many_foreign_stamps_as_the_groups_say() -> None:
+@pytest.mark.parametrize("threshold", [1, 2])
+def test_managers_handle_as_many_foreign_stamps_as_the_groups_say(threshold: int) -> None:
     topics = 8
-    held = subscriptions(uniform(topics), 6, 3, generator("foreign"))
-    together = sequenced(held, 1)
-    share, _ = foreign_share(together, np.arange(topics), np.ones(topics))
-    sizes = entries(together, np.arange(topics))
-    assert share == pytest.approx((sizes.sum() - topics) / sizes.sum())
+    held = subscriptions(uniform(topics), 14, 3, generator("foreign"))
+    names = [f"t{rank + 1:02d}" for rank in range(topics)]
+    trace = play_once_per_topic(names, held, {**PUBLISHED, "threshold": threshold}, messages=True)
+    own, foreign = (
+        np.array([
+            sum((row.kind, row.target) == (kind, f"stage{rank + 1}") for row in trace.messages)
+            for rank in range(topics)
+        ])
+        for kind in ("Create", "Fill")
+    )  # fmt: skip
+    assert own.tolist() == [1] * topics
+    together = sequenced(held, threshold)
+    share, mean_share = foreign_share(together, np.arange(topics), np.ones(topics))
+    assert share == pytest.approx(foreign.sum() / (own + foreign).sum())
+    assert mean_share == pytest.approx((foreign / (own + foreign)).mean())
+    assert len({*foreign.tolist()}) > 2, "a test of nothing"
 
 
 def test_swaps_of_the_next_willing_manager_are_the_real_machines_swaps() -> None:
