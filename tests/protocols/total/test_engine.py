@@ -6,10 +6,11 @@ from random import Random
 
 import pytest
 
+from inorder.core.effect import SetTimer
 from inorder.core.event import Event
 from inorder.protocols.total import Options
 from inorder.protocols.total.engine import Engine, EngineState
-from tests.protocols.total.drive import delivered, marks
+from tests.protocols.total.drive import delivered, marks, of
 
 
 def engine(held="ab", pending="", **options):
@@ -361,3 +362,14 @@ def test_the_same_notifications_give_the_same_tags(buffer):
                     log.append(arrive(e, *key, **entries))
             logs.append(log)
         assert logs[0] == logs[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "seconds"),
+    [({}, 1.0), ({"ttl": 0.3}, 0.3), ({"buffer": 4, "ttl": 2.0}, 2.0), ({"buffer": 4}, None)],
+)
+def test_an_event_that_waits_in_tag_mode_is_given_its_time(options, seconds):
+    e = engine(mode="tag", **options)
+    assert arrive(e, "a", 2, b=0) == []
+    timers = [(each.name, each.after_s) for each in of(SetTimer, e.out)]
+    assert timers == ([] if seconds is None else [("ttl/a/2", seconds)])

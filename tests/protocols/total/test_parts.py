@@ -15,7 +15,7 @@ from inorder.protocols.total.gaps import Gaps
 from inorder.protocols.total.groups import Group
 from inorder.protocols.total.metric import f
 from inorder.protocols.total.options import on_log
-from inorder.protocols.total.path import Path, forest
+from inorder.protocols.total.path import Path, forest, path_of
 from inorder.protocols.total.reader import for_reader
 from inorder.protocols.total.stamp import consistent, precedes, raise_to
 from inorder.protocols.total.version import life_of, version_of
@@ -111,6 +111,16 @@ def test_an_empty_forest_covers_single_topics_only():
     path = Path("forest", ["a", "b"], Directory(["a", "b"]))
     assert path.covers(["a"])
     assert not path.covers(["a", "b"])
+
+
+def test_the_first_order_with_parents_is_not_the_first_path():
+    """A forest may be installed without a change of the order."""
+    directory = Directory(["a", "b", "c"])
+    first = path_of("forest", directory.topics, directory)
+    later = path_of("forest", directory.topics, directory, (("c", "a"),))
+    assert (first.parents, later.parents) == ({}, {"c": "a"})
+    assert path_of("forest", directory.topics, directory) is first
+    assert path_of("forest", ("b", "a", "c"), directory).order == ("b", "a", "c")
 
 
 # Gaps.
