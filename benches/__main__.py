@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from benches import audit, bus, content, fifo, match, order, simulator, source, total
+from benches import audit, bus, content, fifo, match, order, simulator, source, total, worlds
 
 
 def main() -> None:
     simulator.main()
+    worlds.main()
     total.main()
     fifo.main()
     content.main()

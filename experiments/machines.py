@@ -19,6 +19,12 @@ LOSSLESS: dict[str, Any] = {
     "guarantee": "total", "links": "trusted", "repair": 1000.0, "heartbeat": 1000.0,
 }  # fmt: skip
 
+# The report's own protocol. Tag mode waits by default where it can; the report's does not.
+PUBLISHED: dict[str, Any] = {
+    **LOSSLESS, "mode": "tag", "buffer": 0, "stamp": "compact", "path": "sg",
+    "diffusion": "publisher",
+}  # fmt: skip
+
 
 class Memory:
     """A trace that is a few lists."""

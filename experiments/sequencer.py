@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from inorder.core.effect import Answer, Deliver, Effect, Send
 from inorder.core.event import Event, Scalar, event_id
-from inorder.core.machine import Machine
+from inorder.core.machine import Builder
 from inorder.core.wire import encode
 from inorder.guarantee.registry import GUARANTEES, Guarantee
 
@@ -162,8 +162,8 @@ class Client:
         return client
 
 
-def _services(topics: Sequence[str], options: Options) -> dict[str, Machine]:
-    return {COORDINATOR: Coordinator()}
+def _services(topics: Sequence[str], options: Options) -> dict[str, Builder]:
+    return {COORDINATOR: Builder(Coordinator, COORDINATOR)}
 
 
 def _promises(options: Options) -> tuple[str, ...]:

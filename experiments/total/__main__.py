@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from experiments.command import command
 from experiments.figure import Figure
-from experiments.total import buffer, dynamic, latency, overhead, patterns, rivals
+from experiments.total import (
+    buffer,
+    dynamic,
+    latency,
+    moving,
+    overhead,
+    patterns,
+    rivals,
+    sources,
+    swap_fit,
+)
 
 FIGURES: list[Figure] = [
+    sources.FIGURE,
     patterns.FIGURE,
     latency.FIGURE,
     overhead.FIGURE,
     buffer.FIGURE,
+    swap_fit.FIGURE,
     *dynamic.FIGURES,
+    moving.FIGURE,
     *rivals.FIGURES,
 ]
 

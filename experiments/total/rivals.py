@@ -16,7 +16,7 @@ from typing import Any
 
 from experiments import sequencer
 from experiments.figure import Column, Figure, Row, holds
-from experiments.machines import LOSSLESS, play, story
+from experiments.machines import LOSSLESS, PUBLISHED, play, story
 from experiments.points import MACHINES, Numbers, Settings, mean
 from experiments.total.latency import MODELS, picks
 from experiments.total.laws import generator
@@ -29,9 +29,7 @@ NETWORK: dict[str, Any] = {
     "propagation": {"law": "constant", "mean": 0.021},
 }  # fmt: skip
 ORDERS: dict[str, dict[str, Any]] = {
-    "published": {
-        **LOSSLESS, "mode": "tag", "stamp": "compact", "path": "sg", "diffusion": "publisher",
-    },
+    "published": PUBLISHED,
     "ours": {**LOSSLESS, "mode": "hold"},
     "sequencer": {"guarantee": "sequencer"},
 }  # fmt: skip

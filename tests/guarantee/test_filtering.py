@@ -23,7 +23,8 @@ from inorder.sim.simulate import simulate
 ORDERS: dict[str, dict[str, Any]] = {
     "none": {"guarantee": "none"},
     "fifo": {"guarantee": "fifo", "summary": "content"},
-    "tag": {"guarantee": "total", "mode": "tag"},
+    "tag": {"guarantee": "total", "mode": "tag", "buffer": 0},
+    "tag, buffer": {"guarantee": "total", "mode": "tag"},
     "hold": {"guarantee": "total", "mode": "hold"},
 }
 PREDICATES = [

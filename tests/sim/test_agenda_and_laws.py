@@ -89,6 +89,15 @@ def test_the_wide_area_network_has_two_classes_fixed_per_pair():
     assert 0.12 < len(slow) / len(means) < 0.28  # 20 %, three standard errors either way
 
 
+def test_its_classes_can_be_drawn_for_every_message():
+    wan = models.WanPerMessage()
+    rng = Random("wan")
+    means = [fmean(wan.arrival("a", f"b{n}", 0, 0.0, rng) for _ in range(100)) for n in range(100)]
+    # Every pair is alike: 0.8 x 21 ms + 0.2 x 250 ms (cut at zero), with one deviation of 12 ms.
+    assert 0.03 < min(means) < fmean(means) < max(means) < 0.12
+    assert fmean(means) == pytest.approx(0.8 * 0.022 + 0.2 * 0.25, rel=0.06)
+
+
 def test_packets_queue_behind_each_other_one_copy_a_destination():
     packet = models.Packet(0.001, 8_000.0, laws.Constant(mean=0.5))
     rng = Random("packet")

@@ -38,6 +38,7 @@ def test_the_examples_are_valid():
         ("topics = 0", "topics", "0 is not between 1 and"),
         ("topics = ['a', 'a']", "topics", "occurs twice"),
         ("[network]\nmodel = 'warp'", "network.model", "'warp' is not one of ideal, delay, wan"),
+        ("[network]\nclasses = 'message'", "network.classes", "has no meaning without model"),
         ("[network]\nspeed = 1", "network.speed", "is not known here; allowed: model,"),
         ("[network]\ndelay = {law='odd'}", "network.delay", "'odd'"),
         ("[network]\ndelay = {law='normal', mean=-1, std=1}", "network.delay", "mean must be"),

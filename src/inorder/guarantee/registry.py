@@ -164,8 +164,8 @@ GUARANTEES: dict[str, Guarantee] = {
         "total", total.Options, total.Client, total.services, promises.of_total,
         Log(TotalMessage, total_log.stamped, total_log.restamped, total_log.Reader, total.on_log,
             total_log.events, total_log.source, total.is_snapshot,
-            wants_all=lambda options: bool(options.buffered), skimmer=total_log.skimmer,
-            sequencer=Sequencer, placeholder=total_log.placeholder),
+            wants_all=lambda options: total_log.for_reader(options).buffered,
+            skimmer=total_log.skimmer, sequencer=Sequencer, placeholder=total_log.placeholder),
         single_events=False,
     ),
 }  # fmt: skip

@@ -5,7 +5,8 @@
 | ideal  | at once                                                                          |
 | delay  | after a delay drawn per message from a named law                                 |
 | wan    | the papers' wide-area network: a pair of hosts is fast (80 %) or slow (20 %) for |
-|        | the whole run, and draws each message's delay from its class                     |
+|        | the whole run, and draws each message's delay from its class; or each message    |
+|        | draws the class as well                                                          |
 | packet | processing + wait in the sender's output queue + transmission + propagation      |
 | biased | exponential, each link with a speed of 1, 4, 30 or 200 for the whole run         |
 
@@ -63,6 +64,8 @@ class _PerPair:
 
 
 class Wan:
+    """Whether a link keeps its class is not in the report; `WanPerMessage` is the other reading."""
+
     sized = False
 
     def __init__(self, seed: str) -> None:
@@ -73,6 +76,15 @@ class Wan:
 
     def fast(self, one: str, other: str) -> bool:
         return self._class.uniform(one, other) < FAST_SHARE
+
+
+class WanPerMessage:
+    """Every message of any link is slow with the same odds: no pair of hosts is near."""
+
+    sized = False
+
+    def arrival(self, source: str, target: str, size: int, now: float, rng: Random) -> float:
+        return now + (FAST if rng.random() < FAST_SHARE else SLOW).draw(rng)
 
 
 class Packet:

@@ -73,7 +73,9 @@ class NetworkTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     # the roles hang on (sim/brokers.py).
     overlay: Literal["direct", "scribe", "brokers"] = "direct"
     brokers: BrokersTable = BrokersTable()
-    # Pastry prefers near hosts where it has a choice: fast pairs, if the model is wan.
+    # wan: whether a pair of hosts is fast or slow for the whole run, or each message draws anew.
+    classes: Literal["pair", "message"] = "pair"
+    # Pastry prefers near hosts where it has a choice: fast pairs, if the model is wan and has any.
     near: bool = True
     fifo: bool = True
     # Hosts the roles are spread over; by default every role has its own.
@@ -311,6 +313,8 @@ def _validate(s: Scenario) -> None:
     for key, law in (("delay", s.network.delay), ("propagation", s.network.propagation)):
         if problem := laws.problem(law):
             raise BadScenario(f"network.{key}", problem)
+    if s.network.classes == "message" and s.network.model != "wan":
+        raise BadScenario("network.classes", 'has no meaning without model = "wan"')
     if s.publishers.count * s.publishers.rate * s.duration > SCENARIO_EVENTS_MAX:
         raise BadScenario("publishers.rate", f"gives more than {SCENARIO_EVENTS_MAX} events")
     _validate_brokers(s.network)

@@ -215,7 +215,7 @@ def _plain_model(scenario: Scenario, seed: int) -> Model:
     if network.model == "delay":
         return models.Delay(network.delay)
     if network.model == "wan":
-        return models.Wan(f"{seed}")
+        return models.Wan(f"{seed}") if network.classes == "pair" else models.WanPerMessage()
     if network.model == "packet":
         return models.Packet(network.processing, network.bandwidth, network.propagation)
     if network.model == "biased":

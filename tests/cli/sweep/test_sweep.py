@@ -44,6 +44,7 @@ topics = 2
 [simulate.order]
 guarantee = "total"
 mode = "tag"
+buffer = 0
 [simulate.network]
 model = "wan"
 [simulate.publishers]

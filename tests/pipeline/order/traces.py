@@ -32,7 +32,7 @@ TOPICS = ["t1", "t2", "t3"]
 
 # The ways to order, by name: a guarantee and its options.
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
-    "tag": ("total", {"mode": "tag"}),
+    "tag": ("total", {"mode": "tag", "buffer": 0}),
     "buffer": ("total", {"mode": "tag", "buffer": 6}),
     "ttl": ("total", {"mode": "tag", "buffer": 20, "ttl": 0.05}),
     "hold": ("total", {"mode": "hold"}),

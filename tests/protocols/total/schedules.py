@@ -23,7 +23,7 @@ from inorder.sim.workload import Workload, tell
 from inorder.sim.world import World
 
 MODES: dict[str, dict[str, Any]] = {
-    "tag": {"mode": "tag"},
+    "tag": {"mode": "tag", "buffer": 0},
     "compact": {"mode": "tag", "stamp": "compact", "path": "sg"},
     "buffer": {"mode": "tag", "buffer": 3, "ttl": 0.4},
     "hold": {"mode": "hold"},

@@ -20,7 +20,7 @@ from inorder.sim.pool import Op, Pool, Step
 
 FORMS: dict[str, dict[str, Any]] = {
     "tag compact": {"mode": "tag", "stamp": "compact", "path": "sg"},
-    "tag": {"mode": "tag"},
+    "tag": {"mode": "tag", "buffer": 0},
     "ttl": {"mode": "tag", "buffer": 100, "ttl": 1.0},
     "hold": {"mode": "hold"},
 }

@@ -71,7 +71,7 @@ def _swap(world: Any) -> None:
 
 @pytest.mark.parametrize(
     "order",
-    [{"mode": "hold"}, {"mode": "tag"}, {"mode": "hold", "swaps": "on"}],
+    [{"mode": "hold"}, {"mode": "tag", "buffer": 0}, {"mode": "hold", "swaps": "on"}],
     ids=["hold", "tag", "swap"],
 )
 def test_a_crash_between_any_two_effects_breaks_nothing(order):

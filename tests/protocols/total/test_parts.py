@@ -8,10 +8,14 @@ from random import Random
 import pytest
 
 from inorder.core.errors import BadScenario, Misuse, TooLarge
+from inorder.core.limits import HELD_EVENTS_MAX
+from inorder.guarantee.registry import guarantee
 from inorder.protocols.total import Directory, Options, promises, services
 from inorder.protocols.total.groups import Group
 from inorder.protocols.total.metric import f
-from inorder.protocols.total.path import Path, forest
+from inorder.protocols.total.options import on_log
+from inorder.protocols.total.path import Path, forest, path_of
+from inorder.protocols.total.reader import for_reader
 from inorder.protocols.total.stamp import consistent, precedes, raise_to
 from inorder.protocols.total.version import life_of, version_of
 
@@ -108,6 +112,16 @@ def test_an_empty_forest_covers_single_topics_only():
     assert not path.covers(["a", "b"])
 
 
+def test_the_first_order_with_parents_is_not_the_first_path():
+    """A forest may be installed without a change of the order."""
+    directory = Directory(["a", "b", "c"])
+    first = path_of("forest", directory.topics, directory)
+    later = path_of("forest", directory.topics, directory, (("c", "a"),))
+    assert (first.parents, later.parents) == ({}, {"c": "a"})
+    assert path_of("forest", directory.topics, directory) is first
+    assert path_of("forest", ("b", "a", "c"), directory).order == ("b", "a", "c")
+
+
 # Stamps.
 
 
@@ -141,7 +155,9 @@ def test_compact_stamps_order_events_too():
         ("order.buffer", {"mode": "hold", "buffer": 0}),
         ("order.stamp", {"mode": "tag", "buffer": 5, "stamp": "compact"}),
         ("order.path", {"mode": "tag", "buffer": 5, "path": "sg"}),
-        ("order.ttl", {"mode": "tag", "ttl": 1.0}),
+        ("order.ttl", {"mode": "tag", "buffer": 0, "ttl": 1.0}),
+        ("order.ttl", {"mode": "tag", "stamp": "compact", "ttl": 1.0}),
+        ("order.ttl", {"mode": "tag", "path": "sg", "ttl": 1.0}),
         ("order.window", {"window": 0}),
         ("order.topics_per_stage", {"topics_per_stage": -1}),
         ("order.resend", {"resend": 0.0}),
@@ -151,6 +167,45 @@ def test_options_that_do_not_go_together_name_the_key(key, options):
     with pytest.raises(BadScenario) as refused:
         Options(**options)
     assert refused.value.key == key
+
+
+@pytest.mark.parametrize(
+    ("options", "room", "patience"),
+    [
+        ({"mode": "tag"}, 30, 1.0),
+        ({"mode": "tag", "path": "forest"}, 30, 1.0),
+        ({"mode": "tag", "ttl": 0.2}, 30, 0.2),
+        ({"mode": "tag", "buffer": 0}, 0, None),
+        ({"mode": "tag", "buffer": 7}, 7, None),
+        ({"mode": "tag", "buffer": 7, "ttl": 0.2}, 7, 0.2),
+        ({"mode": "tag", "stamp": "compact"}, 0, None),
+        ({"mode": "tag", "path": "sg"}, 0, None),
+        ({"mode": "tag", "stamp": "compact", "path": "sg"}, 0, None),
+        ({"mode": "hold"}, HELD_EVENTS_MAX, None),
+        ({"mode": "hold", "buffer": 7}, 7, None),
+    ],
+)
+def test_tag_waits_a_little_unless_told_otherwise_where_it_knows_what_is_missing(
+    options, room, patience
+):
+    chosen = Options(**options)
+    assert (chosen.room, chosen.patience, chosen.buffered) == (room, patience, room > 0)
+    # What a log adds to options leaves this as it is; so does a snapshot.
+    if options.get("path") is None and options.get("stamp") is None and options["mode"] == "tag":
+        assert (on_log(chosen).room, on_log(chosen).patience) == (room, patience)
+
+
+def test_a_reader_of_rows_does_not_wait_unless_told_to():
+    """A number that a filter kept back looks like one that is missing."""
+    assert not for_reader(Options(mode="tag")).buffered
+    assert for_reader(Options(mode="tag", buffer=3)) == Options(mode="tag", buffer=3)
+    assert for_reader(Options(mode="tag", ttl=0.1)).room == 30
+    held = for_reader(Options())
+    assert (held.mode, held.room, held.patience) == ("tag", HELD_EVENTS_MAX, None)
+    wants_all = guarantee("total").log.wants_all
+    assert not wants_all(Options(mode="tag"))
+    assert wants_all(Options(mode="tag", ttl=0.1))
+    assert wants_all(Options())
 
 
 def test_the_papers_threshold_promises_no_total_order():

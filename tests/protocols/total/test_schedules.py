@@ -16,6 +16,9 @@ import pytest
 from inorder.core.effect import Diffuse
 from inorder.core.event import Event
 from inorder.protocols.total.messages import Create, Walk
+from inorder.sim.memory import Memory
+from inorder.sim.scenario import from_table
+from inorder.sim.simulate import simulate
 from tests.protocols.total.schedules import MODES, draw, failures, reorder, run
 
 # Changes of the order all the time, asked for by either measure, and given up before long.
@@ -134,7 +137,7 @@ def test_tag_fed_in_the_order_of_hold_tags_nothing():
             held = world.nodes[name].machine.subscriber.s.engine  # type: ignore[attr-defined]
             state = EngineState(active=set(held.active), start=dict(held.start))
             state.clock = dict(held.start)
-            engine = Engine(state, Options(mode="tag"))
+            engine = Engine(state, Options(mode="tag", buffer=0))
             for row in memory.rows["deliveries"]:
                 if row.subscriber == name:
                     _feed(engine, row, stamps[row.event])
@@ -174,6 +177,35 @@ def test_a_trace_does_not_depend_on_the_hash_seed():
         assert done.returncode == 0, done.stderr
         digests.add(done.stdout)
     assert len(digests) == 1
+
+
+def test_tag_alone_waits_a_little_and_keeps_all_promises():
+    assert failures(range(7000, 7000 + 60 * TIMES), {"mode": "tag"}, lively=True) == []
+
+
+def test_tag_alone_tags_next_to_nothing_where_tag_without_a_buffer_tags_much():
+    """Five busy topics over a wide-area network that loses nothing, and what the wait costs."""
+    runs = {}
+    for name, more in (("alone", {}), ("buffer 0", {"buffer": 0})):
+        memory = Memory()
+        market = from_table(
+            {
+                "duration": 20.0,
+                "topics": 5,
+                "order": {"guarantee": "total", "mode": "tag", **more},
+                "network": {"model": "wan", "nodes": 100},
+                "publishers": {"count": 5, "rate": 5.0, "topics": "own"},
+                "subscribers": [{"count": 4}],
+            }
+        )
+        simulate(market, 7, memory)
+        rows = memory.rows["deliveries"]
+        tagged = sum(not row.in_order for row in rows) / len(rows)
+        latency = sum(row.delivered_at - row.published_at for row in rows) / len(rows)
+        runs[name] = (tagged, latency)
+    assert runs["alone"][0] == 0.0
+    assert runs["buffer 0"][0] > 0.2
+    assert runs["buffer 0"][1] < runs["alone"][1] < runs["buffer 0"][1] + 0.3
 
 
 def test_a_thousand_topics_on_one_stage_are_no_deep_recursion():

@@ -69,6 +69,9 @@ class Engine:
         self._options = options
         self._compact = options.stamp == "compact"
         self._hold_mode = options.mode == "hold"
+        self._buffered = options.buffered
+        self._room = options.room
+        self._patience = options.patience
         self.held = Holding(state.held)
         # When events began to wait: only to report it, hence no part of the state.
         self._since: dict[Key, float] = {}
@@ -77,7 +80,7 @@ class Engine:
         for key in self.held.all_keys():
             held = self.held.get(key)
             assert held is not None
-            if key[0] in state.active and options.buffered:
+            if key[0] in state.active and self._buffered:
                 self._park(key, held.stamp)
                 self._watch(key, held)
 
@@ -98,7 +101,7 @@ class Engine:
             return True
         assert topic in s.active
         assert number > s.start[topic]
-        if not self._options.buffered:
+        if not self._buffered:
             self._judge(key, epoch, stamp, event, now)
             return True
         if self._may_leave(key, epoch, stamp):
@@ -106,7 +109,7 @@ class Engine:
             self._release([], now)
             return True
         if self._hold_mode:
-            if self.held.size >= self._options.room:
+            if self.held.size >= self._room:
                 self.out.append(Note("held_full"))
                 return False
             self._hold(key, Held(epoch, stamp, event), now)
@@ -122,7 +125,7 @@ class Engine:
         If its first event may, so may the others: they share all other entries, and nothing can
         stand between them.
         """
-        if not self._options.buffered:
+        if not self._buffered:
             return self._fresh((topic, first), epoch, stamp)
         return self._hold_mode and self._ready((topic, first), stamp)
 
@@ -138,7 +141,7 @@ class Engine:
         """Deliver a batch that passes, moving the clocks once."""
         self.out += [Deliver(event) for event in events[:-1]]
         self._pass((topic, first + len(events) - 1), epoch, stamp, events[-1], 0.0)
-        if self._options.buffered:
+        if self._buffered:
             self._release([], now)
 
     def expire(self, key: Key, now: float) -> None:
@@ -177,7 +180,7 @@ class Engine:
 
     def awaken(self, topics: list[str], now: float) -> None:
         """Judge what came while the topics were pending, and what waited for them."""
-        if not self._options.buffered:
+        if not self._buffered:
             for key in self._in_stamp_order([key for t in topics for key in self.held.keys(t)]):
                 held = self.held.get(key)
                 assert held is not None
@@ -204,7 +207,7 @@ class Engine:
             s.pending.discard(topic)
             for key in self.held.keys(topic):
                 self._leave(key)
-        if self._options.buffered:
+        if self._buffered:
             freed = [key for topic in topics for key in self.held.freed(topic)]
             self._release(freed, now)
 
@@ -260,7 +263,7 @@ class Engine:
         if epoch > s.last_epoch:
             s.last_epoch = epoch
         self.out.append(Deliver(event, True, waited_s))
-        if self._options.buffered:
+        if self._buffered:
             self._moved.append(key[0])
             self._moved.extend([other for other, _ in stamp])
 
@@ -279,8 +282,8 @@ class Engine:
             self.held.watch(key, held)
 
     def _start_timer(self, key: Key) -> None:
-        if self._options.ttl is not None:
-            self.out.append(SetTimer(f"ttl/{key[0]}/{key[1]}", self._options.ttl))
+        if self._patience is not None:
+            self.out.append(SetTimer(f"ttl/{key[0]}/{key[1]}", self._patience))
 
     def _park(self, key: Key, stamp: Stamp) -> None:
         """Wait for the first thing that is missing."""
@@ -301,7 +304,7 @@ class Engine:
     def _leave(self, key: Key, now: float = 0.0) -> float:
         """Take an event out; returns how long it waited."""
         self.held.pop(key)
-        if self._options.ttl is not None:
+        if self._patience is not None:
             self.out.append(CancelTimer(f"ttl/{key[0]}/{key[1]}"))
         return max(0.0, now - self._since.pop(key, now))
 
@@ -354,7 +357,7 @@ class Engine:
         s = self.s
         while True:
             unjudged = sum(len(self.held.topics.get(topic, ())) for topic in sorted(s.pending))
-            if self.held.size - unjudged <= self._options.room:
+            if self.held.size - unjudged <= self._room:
                 return
             self.out.append(Note("buffer_full"))
             self._force(self.held.oldest(s.active), now)
@@ -384,7 +387,7 @@ class Engine:
 
     def give_up(self, topic: str, number: int, now: float) -> None:
         """Nothing of a topic up to this number will ever come: stop waiting for it."""
-        if self._options.buffered and not self._hold_mode:
+        if self._buffered and not self._hold_mode:
             raise_to(self.s.clock, [(topic, number)])
             self._moved.append(topic)
             self._release([], now)

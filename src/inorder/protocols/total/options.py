@@ -19,13 +19,19 @@ from inorder.core.limits import (
     WAITING_PUBLICATIONS_MAX,
 )
 
+# Tag mode waits this long unless told otherwise, where it can tell what is missing. Measured over
+# the papers' wide-area network: 48 % tagged without, 0 % with, for 0.13 s more.
+TAG_BUFFER = 30
+TAG_TTL_S = 1.0
+
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[order]` of a scenario with `guarantee = "total"`."""
 
     # tag: deliver at once, tagging what came too late. hold: wait, never tag.
     mode: Literal["tag", "hold"] = "hold"
-    # tag: events waiting at most (None: none wait), and for how long (None: until room is needed).
+    # tag: events waiting at most (0: none wait), and for how long (None: until room is needed). If
+    # neither is given, 30 events and 1 s; none wait with compact stamps or on sg.
     # hold: events held back at most before the subscriber stops reading (None: the house limit).
     buffer: int | None = None
     ttl: float | None = None
@@ -106,13 +112,14 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
                 raise BadScenario("order.ttl", "hold waits as long as it takes; use tag")
             if self.buffer == 0:
                 raise BadScenario("order.buffer", "hold needs room for at least one event")
-        elif self.buffered:
+        elif self.buffer:
             if self.stamp != "full":
                 raise BadScenario("order.stamp", "a buffer needs full stamps")
             if self.path == "sg":
                 raise BadScenario("order.path", "a buffer needs chain or forest")
-        elif self.ttl is not None:
-            raise BadScenario("order.ttl", "says how long a buffer keeps events: set order.buffer")
+        elif self.ttl is not None and not self.buffered:
+            raise BadScenario("order.ttl", "says how long a buffer keeps events; there is none "
+                              "with buffer = 0, stamp = compact or path = sg")  # fmt: skip
 
     @property
     def ranked(self) -> bool:
@@ -132,14 +139,23 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def buffered(self) -> bool:
         """Whether events that are too early wait."""
-        return self.mode == "hold" or bool(self.buffer)
+        return self.room > 0
 
     @property
     def room(self) -> int:
         """Events that may wait at a subscriber."""
         if self.mode == "hold":
             return self.buffer or HELD_EVENTS_MAX
-        return self.buffer or 0
+        if self.buffer is not None:
+            return self.buffer
+        return TAG_BUFFER if self.stamp == "full" and self.path != "sg" else 0
+
+    @property
+    def patience(self) -> float | None:
+        """Seconds an event waits at most."""
+        if self.ttl is not None or self.mode == "hold" or self.buffer is not None:
+            return self.ttl
+        return TAG_TTL_S if self.buffered else None
 
 
 def on_log(options: Options) -> Options:

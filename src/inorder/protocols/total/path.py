@@ -82,14 +82,31 @@ class Path:
         return wanted == 0
 
 
-@lru_cache(maxsize=64)
 def path_of(
     kind: str,
     order: tuple[str, ...],
     directory: Directory,
     parents: tuple[tuple[str, str], ...] = (),
 ) -> Path:
-    """One path for all stages of an equal order; `parents` as (topic, parent) pairs."""
+    """One path for all stages of an equal order; `parents` as (topic, parent) pairs.
+
+    The first order is known by its directory: to look up a thousand names a thousand times would
+    cost more than all the rest of building a thousand stages.
+    """
+    if order is directory.topics and not parents:
+        return _first_path(kind, directory)
+    return _later_path(kind, order, directory, parents)
+
+
+@lru_cache(maxsize=16)
+def _first_path(kind: str, directory: Directory) -> Path:
+    return Path(kind, directory.topics, directory)
+
+
+@lru_cache(maxsize=64)
+def _later_path(
+    kind: str, order: tuple[str, ...], directory: Directory, parents: tuple[tuple[str, str], ...]
+) -> Path:
     return Path(kind, order, directory, dict(parents))
 
 

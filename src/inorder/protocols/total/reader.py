@@ -4,7 +4,7 @@ Rule 1: every event it is given leaves: in order, or tagged, or as a duplicate t
         is nobody to ask again, so nothing may be refused for want of room.
 Rule 2: hold waits for what is missing, as long as input lasts and there is room. Both at an end,
         it passes over the hole, and what comes for it later is tagged, however late. So is what
-        may be a duplicate or not (received.py).
+        may be a duplicate or not (received.py). Tag waits for nothing unless it is told to.
 Rule 3: a topic starts where it is said to (`start`), else at its first number. One that is named
         there is held from the beginning: what names its events waits for them. Any other is held
         from its first event on, because until then nobody knows that it will be given.
@@ -28,7 +28,6 @@ from msgspec.structs import replace
 from inorder.core.effect import Deliver, Effect, Note
 from inorder.core.errors import BadMessage
 from inorder.core.event import Event
-from inorder.core.limits import HELD_EVENTS_MAX
 from inorder.core.pack import pack, unpacker
 from inorder.protocols.total.directory import OPEN_STAGE
 from inorder.protocols.total.engine import Engine, EngineState
@@ -62,10 +61,7 @@ class Reader:
         start: Mapping[str, int] | None = None,
         from_first: bool = False,
     ) -> None:
-        options = options or Options()
-        if options.mode == "hold":
-            room = options.buffer or HELD_EVENTS_MAX
-            options = replace(options, mode="tag", buffer=room)
+        options = for_reader(options or Options())
         self._become(_State(name, options, dict(start or {}), from_first))
         for topic in sorted(self._s.start):
             self._begin(topic, 1)
@@ -167,6 +163,20 @@ class Reader:
     def _take_out(self) -> list[Effect]:
         effects, self._engine.out = self._engine.out, []
         return effects
+
+
+def for_reader(options: Options) -> Options:
+    """What a reader makes of options: hold is tag with the largest buffer, tag alone has none.
+
+    Tag's own buffer is for who reads while events arrive. A reader of rows that may wait has hold,
+    which waits for what is missing and for nothing else; and a number that a filter kept back, or
+    that nobody gave it, would cost tag its whole time.
+    """
+    if options.mode == "hold":
+        return replace(options, mode="tag", buffer=options.room)
+    if options.buffer is None and options.ttl is None:
+        return replace(options, buffer=0)
+    return options
 
 
 def events(message: Any) -> tuple[Event, ...]:

@@ -112,7 +112,7 @@ class Stamps:
     def skim(self, reader: Reader, rows: Any) -> Skimmed | None:
         from inorder.protocols.total.skim_run import Run
 
-        if reader.options.ttl is not None or reader.options.stamp != "full":
+        if reader.options.patience is not None or reader.options.stamp != "full":
             return None
         run = Run(reader, self.topics, self.own[rows], self.numbers[rows], self.table[:, rows])
         found = run.held_back() if reader.options.buffered else run.as_they_come()
