@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benches import audit, bus, content, fifo, match, order, simulator, source, total
+from benches import audit, bus, content, fifo, match, order, ranking, simulator, source, total
 
 
 def main() -> None:
@@ -15,6 +15,7 @@ def main() -> None:
     source.main()
     match.main()
     order.main()
+    ranking.main()
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def test_each_attempt_in_vain_waits_twice_as_long_and_rests_as_long():
 def test_long_rounds_make_a_change_more_patient():
     net = net_of_all()
     ranking = net.machines["ranking"]
-    for longest, seconds in ((0.0, 10.0), (3.0, 10.0), (5.0, 15.0), (60.0, 40.0)):
+    for longest, seconds in ((0.0, 10.0), (3.0, 10.0), (5.0, 15.0), (60.0, 180.0)):
         ranking.s.longest = longest
         assert ranking._patience() == seconds
     ranking.s.longest = 0.0

@@ -61,9 +61,8 @@ from inorder.protocols.total.stamp import stamp_of
 # Requests that come within this time of the first are installed together.
 COLLECT_S = 0.05
 
-# Long rounds make a change wait so many times `change_timeout` at most: a round may also have been
-# long because somebody stood still.
-ROUNDS_MAX = 4
+# A freeze ends with the rounds under way: it may take so many of the longest.
+ROUNDS = 3
 
 # From attempt to attempt the wait doubles, this often at most.
 DOUBLED_MAX = 6
@@ -348,7 +347,7 @@ class Ranking(Service):
     def _patience(self) -> float:
         """Seconds a freeze may take. In vain, the next may take longer: the network may be slow."""
         timeout = self.options.change_timeout
-        base = min(max(timeout, 3 * self.s.longest), ROUNDS_MAX * timeout)
+        base = max(timeout, ROUNDS * self.s.longest)
         return float(base * 2 ** min(self.s.aborted, DOUBLED_MAX))
 
     def _counted(self) -> dict[str, int]:
