@@ -179,6 +179,15 @@ def test_a_wish_during_a_change_takes_its_turn():
     assert ranking.idle
 
 
+def test_after_an_attempt_in_vain_a_wish_waits_as_all_do():
+    """Else whoever asks again and again keeps everybody standing still."""
+    net = frozen_net()
+    net.fire("ranking", "change")
+    ranking = net.machines["ranking"]
+    assert ranking.reorder(("t2", "t1", "t3"), 0.0)
+    assert ranking.s.phase == "waiting"
+
+
 def test_a_walk_that_joins_what_goes_on_to_what_stands_still_makes_the_change_begin_anew():
     """The question is answered, then the walk enters; its stage says so before it says Frozen."""
     net = Net("a", "b", "p", swaps="on", metric="f", beta=10.0)
@@ -225,7 +234,7 @@ def test_a_ranking_that_crashes_in_any_phase_goes_on(phase):
     else:
         net.fire("ranking", "change")
         if phase == "collecting":
-            net.call("ranking", "reorder", ("t3", "t1", "t2"))
+            net.machines["ranking"].s.phase = "collecting"
         if phase == "asking":
             net.passes = says(Ask, Frozen)
             net.fire("ranking", "collect")

@@ -185,3 +185,18 @@ def test_looks_at_the_rates_keep_their_distance():
         ranking.s.asked_at = asked_at
         (timer,) = ranking._on_moved("stage1", None, now)
         assert timer.after_s == 0.05
+
+
+@pytest.mark.parametrize("phase", ["asking", "freezing"])
+def test_a_rate_that_moves_during_a_look_is_looked_at_later(phase):
+    net = Net("a", swaps="on")
+    net.call("a", "subscribe", "a/1", ["t1", "t2"])
+    ranking = net.machines["ranking"]
+    ranking.s.asked_at = 100.0
+    ranking.s.phase = phase
+    assert ranking._on_moved("stage1", None, 101.0) == []
+    ranking.s.phase = "quiet"
+    (timer,) = ranking._go_on(102.0)
+    assert timer.after_s == 8.0
+    ranking.s.phase = "quiet"
+    assert ranking._go_on(103.0) == [], "once"
