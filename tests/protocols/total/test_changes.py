@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from inorder.core.effect import SetTimer
+from inorder.core.effect import CancelTimer, SetTimer
 from inorder.protocols.total.messages import Abort, Ask, Freeze, Frozen, Install
 from tests.protocols.total import weakened
 from tests.protocols.total.drive import TOPICS, Net, bodies, of
@@ -161,6 +161,38 @@ def test_after_the_last_answer_nothing_is_given_up():
     for number in (1, 2, 3):
         net.fire("ranking", f"resend/stage{number}")
     assert {net.machines[f"stage{n}"].s.order for n in (1, 2, 3)} == {("t3", "t1", "t2")}
+
+
+def test_a_change_that_is_made_needs_its_timer_no_more():
+    net = net_of_all()
+    net.passes = says(Frozen)
+    net.call("ranking", "reorder", ("t3", "t1", "t2"))
+    net.fire("ranking", "collect")
+    ranking = net.machines["ranking"]
+    answers = [Frozen(0, 1, ((f"t{n}", 0),)) for n in (1, 2, 3)]
+    effects = [
+        ranking._on_frozen(f"stage{number}", answer, 0.0)
+        for number, answer in enumerate(answers, 1)
+    ]
+    assert [CancelTimer("change") in each for each in effects] == [False, False, True]
+
+
+def test_a_freeze_that_comes_again_is_late():
+    net = frozen_net()
+    (note,) = net.machines["stage1"].epochs.on_freeze("ranking", Freeze(0, 1, ()), 0.0)
+    assert note.mark == "late"
+    assert net.machines["stage1"].epochs.stops("t1")
+
+
+def test_a_ranking_that_comes_back_rests_before_the_next_attempt():
+    net = frozen_net()
+    ranking = net.machines["ranking"]
+    ranking.fire("change", 0.0)
+    assert ranking._resume(0.0) == [SetTimer("collect", 10.0)]
+    ranking.s.phase = "collecting"
+    assert ranking._resume(0.0) == [SetTimer("collect", 0.05)]
+    ranking.s.phase = "asking"
+    assert ranking._resume(0.0) == []
 
 
 def test_a_wish_during_a_change_takes_its_turn():
