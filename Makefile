@@ -34,7 +34,9 @@ bench: setup ## speed, as ratios side by side in one run
 	@$(PY) -m benches
 
 explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 EXPLORE=FILE.toml
-	@for order in mode=hold mode=tag mode=tag,buffer=0 mode=tag,buffer=4,ttl=0.3; do \
+	@for order in mode=hold mode=tag mode=tag,buffer=0 mode=tag,buffer=4,ttl=0.3 \
+	  mode=hold,swaps=on,metric=f,alpha=1,beta=0.05,change_timeout=0.5 \
+	  mode=tag,swaps=on,report_every=0.2,change_timeout=0.5; do \
 	  echo "$$order"; \
 	  .venv/bin/inorder explore $(EXPLORE) --order $$order --schedules $(SCHEDULES) || exit 1; \
 	done

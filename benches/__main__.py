@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from benches import audit, bus, content, fifo, match, order, simulator, source, total, worlds
+from benches import (
+    audit,
+    bus,
+    content,
+    fifo,
+    match,
+    order,
+    ranking,
+    simulator,
+    source,
+    total,
+    worlds,
+)
 
 
 def main() -> None:
@@ -16,6 +28,7 @@ def main() -> None:
     source.main()
     match.main()
     order.main()
+    ranking.main()
 
 
 if __name__ == "__main__":

@@ -35,8 +35,17 @@ class Small(Pool):
     early loses no schedule that a judge could tell apart, and there are far fewer to try.
     """
 
+    # Changes that may still be given up.
+    aborts = 0
+
+    def steps(self, timer_may_fire: Callable[[str], bool] = lambda timer: True) -> list[Step]:
+        return super().steps(
+            lambda timer: timer_may_fire(timer) or (timer == "change" and self.aborts > 0)
+        )
+
     def take(self, step: Step, crash_after: int | None = None) -> list[str]:
         lines = super().take(step, crash_after)
+        self.aborts -= step.source == "change"
         while early := self._early():
             lines += super().take(early)
         self.done = tuple(sorted(self.done))
@@ -77,7 +86,7 @@ def pool(
         made.perform(name, Op("subscribe", tuple(held)))
         _settle(made)
     for number, order_to_come in enumerate(reorder):
-        _commit(made, number)
+        commit(made, number)
         ranking = made.machines["ranking"]
         made._carry_out("ranking", ranking.reorder(tuple(order_to_come), 0.0), [])
     for name, lines in programs.items():
@@ -85,7 +94,7 @@ def pool(
     return made
 
 
-def _commit(made: Pool, epoch: int) -> None:
+def commit(made: Pool, epoch: int) -> None:
     """Go on until the ranking has decided for this epoch; nobody has heard of it yet."""
     while made.machines["ranking"].s.epoch < epoch:
         steps = made.steps(lambda timer: timer == "collect")
@@ -103,12 +112,17 @@ def _settle(made: Pool) -> None:
     made.timers.clear()
 
 
-def search(made: Pool, *, safety: bool = False, states_max: int = 300_000) -> Exhausted:
+def search(
+    made: Pool, *, safety: bool = False, aborts: int = 0, states_max: int = 300_000
+) -> Exhausted:
     """Every schedule; buffers' timers and the ranking's may fire whenever they run.
 
-    `safety` looks for two orders only, and passes over what is merely lost or left waiting.
+    `safety` looks for two orders only, and passes over what is merely lost or left waiting. So many
+    changes may be given up.
     """
     judge = (lambda made, final: _two_orders(made)) if safety else verdict
+    if isinstance(made, Small):
+        made.aborts = aborts
     return exhaust(made, judge, timer_may_fire=_may_fire, states_max=states_max)
 
 

@@ -450,7 +450,7 @@ def schedule(seed, order):
             trouble.append(faults.Crash(rng.uniform(0.0, 80.0), name, restart_after=back_s))
     faults.schedule(world, trouble, 110.0)
     world.agenda.run(260.0)
-    world.finish()
+    world.finish(scenario.settle)
     return world, problems(memory, world, scenario)
 
 

@@ -300,8 +300,11 @@ def test_a_busy_topic_climbs_by_rate():
     for second in range(20):
         net.call("p", "publish", "t3", {}, now=float(second))
         net.fire("ranking", "collect", now=float(second))
-    assert net.machines["ranking"].s.order[0] == "t3"
-    assert net.machines["ranking"].idle
+    ranking = net.machines["ranking"]
+    assert ranking.s.order[0] == "t3"
+    assert ranking.s.rates.changed
+    assert ranking.s.rates.seen < 20, "counted anew since the change"
+    assert ranking.idle
 
 
 def test_while_frozen_requests_wait_and_lose_nothing():

@@ -9,7 +9,7 @@ Rule 2: a change concerns a part as a whole, or not at all. It does not, if its 
         steps, and nobody can tell which it is.
 
 Why not topic by topic, where two topics needed together change places? Three schedules, all in
-tests/protocols/total/test_changes.py:
+tests/protocols/total/test_concerned.py:
 
 - the way. Order 1,2,3, somebody holds {1,3}; the new order is 2,1,3. On a chain an old event of 3
   travels 3-2-1, a new one 3-1 and overtakes it; an event of 1 made in between waits for the new one

@@ -61,9 +61,8 @@ from inorder.protocols.total.stamp import stamp_of
 # Requests that come within this time of the first are installed together.
 COLLECT_S = 0.05
 
-# Long rounds make a change wait so many times `change_timeout` at most: a round may also have been
-# long because somebody stood still.
-ROUNDS_MAX = 4
+# A freeze ends with the rounds under way: it may take so many of the longest.
+ROUNDS = 3
 
 # From attempt to attempt the wait doubles, this often at most.
 DOUBLED_MAX = 6
@@ -87,8 +86,8 @@ class _State(Struct):
     wish: tuple[str, ...] | None = None
     swapped: tuple[str, ...] | None = None
     moved: list[str] = []
-    # The change under way. waiting: for the next look at the rates, or the next attempt; a wish
-    # need not wait so long. collecting: more wishes may come.
+    # The change under way. waiting: for the next attempt, or for the next look at the rates, which
+    # a wish need not wait for. collecting: more wishes may come.
     phase: Literal["quiet", "waiting", "collecting", "asking", "freezing"] = "quiet"
     # Of this epoch: how often we have asked, and how often in vain.
     attempt: int = 0
@@ -102,6 +101,8 @@ class _State(Struct):
     for_rates: bool = False
     stopped: list[str] = []
     asked_at: float | None = None
+    # Whether a rate has moved since.
+    due: bool = False
     logged: int = 0
 
 
@@ -178,11 +179,23 @@ class Ranking(Service):
         s.moved += [request.upper, request.lower]
         return self._collect()
 
-    def _on_moved(self, source: str, moved: Moved, now: float) -> list[Effect]:
+    def _on_moved(self, source: str, moved: Moved | None, now: float) -> list[Effect]:
         """Somebody's rate is another. All are looked at together, but not too often."""
-        asked_at, every = self.s.asked_at, self.options.report_every
-        since = now - asked_at if asked_at is not None else every
+        s = self.s
+        if s.phase in ("asking", "freezing"):
+            s.due = True  # its counter may have been read before
+            return []
+        every = self.options.report_every
+        since = now - s.asked_at if s.asked_at is not None else every
         return self._collect(max(COLLECT_S, every - since) if since >= 0.0 else COLLECT_S)
+
+    def _go_on(self, now: float) -> list[Effect]:
+        """A change, or a look, has ended: what came meanwhile takes its turn."""
+        s = self.s
+        due, s.due = s.due, False
+        if s.wish:
+            return self._collect()
+        return self._on_moved(self.name, None, now) if due else []
 
     def _on_demand(self, source: str, demand: Demand, now: float) -> list[Effect]:
         """These topics belong together, now and in all changes and forests to come.
@@ -209,7 +222,7 @@ class Ranking(Service):
         if s.phase == "quiet":
             s.phase = "waiting" if wait_s > COLLECT_S else "collecting"
             return [SetTimer(COLLECT, wait_s)]
-        if s.phase == "waiting" and wait_s <= COLLECT_S:
+        if s.phase == "waiting" and not s.aborted and wait_s <= COLLECT_S:
             s.phase = "collecting"
             return [SetTimer(COLLECT, wait_s)]
         return []
@@ -258,7 +271,7 @@ class Ranking(Service):
         self._decide()
         if not s.coming:
             s.phase = "quiet"
-            return [Note("change_not_worth")]
+            return [Note("change_not_worth"), *self._go_on(now)]
         return self._begin()
 
     def _decide(self) -> None:
@@ -297,7 +310,7 @@ class Ranking(Service):
         if not {*self._concerned(parents)} <= {*s.stopped}:
             # A walk has joined what was apart, and with it what goes on to what stands still.
             return self._abort(COLLECT_S)
-        return [CancelTimer(CHANGE), *self._commit(parents)]
+        return [CancelTimer(CHANGE), *self._commit(parents), *self._go_on(now)]
 
     def _commit(self, parents: dict[str, str]) -> list[Effect]:
         """Nothing of the old epoch exists any more of what the change concerns."""
@@ -318,7 +331,7 @@ class Ranking(Service):
         s.attempt = s.aborted = 0
         for stage in self.directory.stages:
             self.links.post(stage, install)
-        return [Note("change_made"), *(self._collect() if s.wish else [])]
+        return [Note("change_made")]
 
     def _abort(self, wait_s: float) -> list[Effect]:
         """Somebody stands still: nobody waits for it. The wish stands."""
@@ -346,7 +359,7 @@ class Ranking(Service):
     def _patience(self) -> float:
         """Seconds a freeze may take. In vain, the next may take longer: the network may be slow."""
         timeout = self.options.change_timeout
-        base = min(max(timeout, 3 * self.s.longest), ROUNDS_MAX * timeout)
+        base = max(timeout, ROUNDS * self.s.longest)
         return float(base * 2 ** min(self.s.aborted, DOUBLED_MAX))
 
     def _counted(self) -> dict[str, int]:
