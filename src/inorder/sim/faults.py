@@ -63,7 +63,11 @@ class Weather(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind",
 
 Fault = Partition | Pause | Crash | Clock | Weather
 
-Kind = Literal["partition", "pause", "crash", "clock", "weather"]
+# What may be drawn. A silence is a partition of one node, for a minute or much longer. A pair is one
+# of two nodes together, for a little more than a minute: longer than a lease.
+Kind = Literal["partition", "pause", "crash", "clock", "weather", "silence", "pair"]
+
+MINUTE_S = 60.0
 
 
 class Faults(Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,13 +102,17 @@ def draw(
                 )
             )
             continue
+        # Only clients have leases, and pairs share topics only among themselves.
+        some = nodes if kind == "pair" else [*nodes, *services]
         for _ in range(rng.randint(1, 3)):
-            drawn.append(_one(kind, [*nodes, *services], until, rng))
+            drawn.append(_one(kind, some, until, rng))
     return tuple(drawn)
 
 
 def _one(kind: Kind, nodes: Sequence[str], until: float, rng: Random) -> Fault:
     at = rng.uniform(0.0, until)
+    if kind in ("silence", "pair"):
+        return _silence(kind, nodes, until, rng)
     node = rng.choice(nodes)
     if kind == "partition":
         some = rng.sample(nodes, rng.randint(1, max(1, len(nodes) // 2)))
@@ -117,6 +125,17 @@ def _one(kind: Kind, nodes: Sequence[str], until: float, rng: Random) -> Fault:
         return Crash(at, node, effects=rng.randrange(4), restart_after=back_s)
     assert kind == "clock", kind
     return Clock(at, node, jump=rng.uniform(-3600.0, 3600.0), drift=rng.uniform(0.9, 1.1))
+
+
+def _silence(kind: Kind, nodes: Sequence[str], until: float, rng: Random) -> Partition:
+    at = rng.uniform(0.0, max(0.0, until - 2.0 * MINUTE_S))
+    longest_s = max(MINUTE_S, until - at)
+    if kind == "silence":
+        # As many of one minute to two as of one hour to two.
+        length_s = MINUTE_S * (longest_s / MINUTE_S) ** rng.random()
+        return Partition(at, at + length_s, (rng.choice(nodes),), one_way=rng.random() < 0.5)
+    length_s = min(longest_s, MINUTE_S * rng.uniform(1.1, 1.6))
+    return Partition(at, at + length_s, tuple(sorted(rng.sample(nodes, min(2, len(nodes))))))
 
 
 def schedule(world: World, faults: Sequence[Fault], until: float) -> None:
