@@ -40,7 +40,7 @@ STREAM_PUBLICATIONS_MAX = 10_000_000
 SIM_STEPS_AT_ONE_INSTANT_MAX = 1_000_000
 
 # Virtual seconds a healed simulation may take until nothing moves any more.
-SIM_CONVERGE_S_MAX = 3600.0
+SIM_CONVERGE_S_MAX = 14_400.0
 
 # States the exhaustive explorer visits before it says "cut": about 1 GiB of snapshots.
 EXPLORER_STATES_MAX = 2_000_000

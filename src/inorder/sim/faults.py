@@ -63,8 +63,8 @@ class Weather(Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind",
 
 Fault = Partition | Pause | Crash | Clock | Weather
 
-# What may be drawn. A silence is a partition of one node, for a minute or much longer. A pair is one
-# of two nodes together, for a little more than a minute: longer than a lease.
+# What may be drawn. A silence is a partition of one node, for a minute or much longer. A pair is
+# one of two clients together, for a little more than a minute: longer than a lease.
 Kind = Literal["partition", "pause", "crash", "clock", "weather", "silence", "pair"]
 
 MINUTE_S = 60.0

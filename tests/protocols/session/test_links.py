@@ -284,9 +284,10 @@ def test_a_new_session_ends_the_old_one():
     links.post("c", "1", session=1)
     links.flush(0.0)
     assert links.begins("c", Ack(2, 0, 0))
-    links.begin("c", 2)
-    assert links.idle, "what was on its way in the old one is forgotten"
-    assert links.flush(0.0) == [CancelTimer("resend/c")]
+    links.begin("c", 2, links.carries("c"))
+    cancelled, sent, timer = links.flush(0.0)
+    assert (cancelled, timer) == (CancelTimer("resend/c"), SetTimer("resend/c", 0.5))
+    assert sent == Send("c", Frame(2, 0, 1, 0, "1")), "what was on its way goes on in the new one"
     refusal = links.refuse("c", Frame(1, 0, 1, 0, "1"))
     assert refusal == [Note("old_session", "c"), Send("c", Unknown(1, 2))]
     assert links.refuse("c", Ack(1, 0, 1)) == [Note("old_session", "c")]

@@ -261,6 +261,10 @@ class Links(Generic[Body]):
             return "next"
         return "early" if frame.number > received else "again"
 
+    def knows(self, source: str) -> bool:
+        """Whether there was a session with this peer."""
+        return source in self.s.peers or source in self.s.ended
+
     def begins(self, source: str, message: Frame[Body] | Ack) -> bool:
         """Whether a message that is not refused belongs to a session not yet begun here."""
         link = self.s.peers.get(source) or self.s.ended.get(source)
@@ -268,9 +272,21 @@ class Links(Generic[Body]):
             return isinstance(message, Frame)
         return message.session > link.session
 
-    def begin(self, source: str, session: int) -> None:
-        """The peer has begun another session: the old one is over, with all on its way."""
-        self._begin(source, session)
+    def carries(self, source: str) -> int:
+        """How many messages a session that ends now would leave without an acknowledgement."""
+        link = self.s.peers.get(source)
+        return len(link.out.unacked) if link else 0
+
+    def begin(self, source: str, session: int, carried: int) -> None:
+        """The peer has begun another session. What it has not acknowledged in the old one goes on
+        in the new one: it may have asked for it before we heard of the new one. (A replay may know
+        of more messages than the owner had, the last of them are the same.)"""
+        old = self.s.peers.get(source)
+        bodies = old.out.unacked[len(old.out.unacked) - carried :] if old else []
+        link = self._begin(source, session)
+        for body in bodies:
+            link.out.post(body)
+        self._touched[source] = None
 
     def followers(self, source: str, frame: Frame[Body]) -> list[Frame[Body]]:
         """The frames that have waited only for this one."""
@@ -283,7 +299,7 @@ class Links(Generic[Body]):
         """Count the next frame of a session, perhaps its first."""
         link = self._link(source)
         if frame.session > link.session:
-            link = self._begin(source, frame.session)
+            link = self._begin(source, frame.session)  # its first: nothing was there before
         self._hear(link, frame.token)
         link.silence = 0
         self._kept_bytes -= link.into.take(frame.number)

@@ -44,10 +44,12 @@ class Took(Struct, frozen=True, gc=False, tag="took"):
 
 
 class Began(Struct, frozen=True, gc=False, tag="began"):
-    """A peer has begun another session, of which nothing has been taken yet."""
+    """A peer has begun another session, of which nothing has been taken yet; so many messages of
+    the old one go on in it."""
 
     source: str
     session: int
+    carried: int
 
 
 class Over(Struct, frozen=True, gc=False, tag="over"):
@@ -137,7 +139,8 @@ class Service(ABC):
         if place == "next":
             self._check(source, frame.session, body)  # may raise: nothing has changed yet
             if not self._full(body):
-                return self._take(source, frame, now)
+                begun = self._begin_session(source, frame) if links.knows(source) else []
+                return [*begun, *self._take(source, frame, now)]
         record = self._begin_session(source, frame) if place == "early" else []
         links.acknowledged(source, frame, now)
         if place == "next":
@@ -176,8 +179,9 @@ class Service(ABC):
         because answers are numbered in it from now on."""
         if not self.links.begins(source, message):
             return []
-        record = self._log(Began(source, message.session))
-        self.links.begin(source, message.session)
+        carried = self.links.carries(source)
+        record = self._log(Began(source, message.session, carried))
+        self.links.begin(source, message.session, carried)
         return record
 
     def _receive_ack(self, source: str, ack: Ack, now: float) -> list[Effect]:
@@ -288,7 +292,7 @@ class Service(ABC):
             self.links.replayed(entry.source, entry.frames[0])
             self._apply(entry.source, entry.frames, entry.now)
         elif isinstance(entry, Began):
-            self.links.begin(entry.source, entry.session)
+            self.links.begin(entry.source, entry.session, entry.carried)
         elif isinstance(entry, Over):
             self.links.end(entry.peer, entry.cut)
         elif isinstance(entry, Told):
