@@ -11,6 +11,7 @@ from datetime import date
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -25,7 +26,7 @@ from inorder.pipeline.order_lane import Lane, Plan
 from inorder.pipeline.order_rows import Rows, arrival_order
 from inorder.pipeline.order_stage import _check_start
 from inorder.pipeline.sequence_rows import Sequencing
-from inorder.protocols.total import skim_run
+from inorder.protocols.total import skim, skim_run
 from inorder.protocols.total.messages import Events
 from inorder.protocols.total.options import Options
 from inorder.protocols.total.reader import Reader
@@ -240,6 +241,19 @@ def noted(numbers: list[int]) -> list[dict[str, Any]]:
     return [row(n, "a", {"a": number}) for n, number in enumerate(numbers)]
 
 
+@pytest.mark.parametrize("numbers", [[4, 5, 6], [6, 4, 5], [5, 8, 9, 4, 12]])
+def test_numbers_skimmed_are_remembered_like_those_received(numbers):
+    quick, plainly = (Reader("s", Options(mode="tag")) for _ in range(2))
+    for reader in (quick, plainly):
+        reader.receive("p", Events("a", 1, 0, (), (Event("p", 1, "a"),) * 3), 0.0)
+    stamps = json.dumps([{"a": number} for number in numbers]).encode()
+    codes = np.zeros(len(numbers), np.intp)
+    assert skim.read(["a"], codes, stamps).skim(quick, np.arange(len(numbers))) is not None
+    for number in numbers:
+        plainly.receive("p", Events("a", number, 0, (), (Event("p", number, "a"),)), 0.0)
+    assert quick.received == plainly.received
+
+
 @settings(max_examples=150)
 @given(
     st.lists(st.integers(1, 40), min_size=1, max_size=40),
@@ -266,6 +280,8 @@ def test_numbers_are_forgotten_alike_however_rows_are_read(numbers, cuts, rise, 
     st.integers(0, 20),
     st.sampled_from([2, 3, 4, 10]),
 )
+# What is in order at once is a run beside those that wait: 1 is forgotten.
+@example([1, 3, 5, 7, 2, 4, 6, 8, 9, 10, 11, 12], [1], 12, 3)
 def test_numbers_are_forgotten_alike_when_rows_wait(numbers, more, cut, most):
     rows = noted([*numbers, *more])
     feeds = [feed for feed in (rows[:cut], rows[cut:]) if feed]

@@ -132,6 +132,14 @@ def test_one_absurd_number_does_not_unbind_the_memory_for_ever(monkeypatch):
     assert len(drive.receiver.seen.starts) <= 1000
 
 
+def test_the_duplicate_of_an_event_that_made_no_sense_is_dropped_though_it_is_next_in_line():
+    drive = Drive(**STATIC)
+    drive.arrive(1, 0.0, departure_us=10 * GAP_US)
+    assert drive.arrive(2, 0.0, departure_us=5 * GAP_US) == "2*"
+    assert drive.arrive(2, 0.0, departure_us=20 * GAP_US) == ""
+    assert drive.counters.duplicates == 1
+
+
 def test_what_may_be_a_duplicate_or_not_is_delivered_tagged(monkeypatch):
     """Below the floor nobody remembers: 2 is new, 3 is a duplicate, and both go out."""
     monkeypatch.setattr(inorder.core.numbers, "NUMBER_RUNS_MAX", 10)

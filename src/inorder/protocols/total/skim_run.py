@@ -122,8 +122,7 @@ class Run:
         for line in self.firsts:
             # Duplicates too: what is forgotten in the meantime is none any more.
             numbers = self.numbers[self.own == line]
-            unheard = Numbers.after(self.starts[line])
-            received = self._received.get(self.topics[line], unheard)
+            received = self._received.get(self.topics[line], Numbers())
             # The first number begins a run, if it is the next one or not.
             runs = max(1, len(received.starts))
             if runs + len(numbers) > NUMBER_RUNS_MAX:
