@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,6 +59,15 @@ def test_runs_agree_with_a_plain_set(floor, steps):
             have |= {*range(first, first + rest[0])} if extended else set()
             known = max(known, max(have))
         _same(numbers, have, known)
+
+
+def test_whatever_order_few_numbers_come_in():
+    for order in permutations((1, 2, 3, 5, 6, 8)):
+        numbers, have = Numbers.after(0), {0}
+        for number in order:
+            assert numbers.add(number) == "new"
+            have.add(number)
+            _same(numbers, have, max(have))
 
 
 def _wanted(number, floor, have):
