@@ -53,12 +53,11 @@ STAMP_ENTRIES_MAX = 100_000
 # Precedent: nats-py keeps 524,288 messages a subscription; ours are decoded, hence fewer.
 HELD_EVENTS_MAX = 65_536
 
-# Runs of missing numbers a reader of a log remembers for each topic, about 1 MB of state at worst.
-# Above all that may wait: each run that is waited for has an event behind it.
-READER_HOLES_MAX = 2 * HELD_EVENTS_MAX
-
-# Runs of numbers remembered of one origin (core/numbers.py), for the same reason.
-NUMBER_RUNS_MAX = READER_HOLES_MAX
+# Runs of numbers remembered of one origin (core/numbers.py). Above all that may wait: each run
+# behind a hole that is waited for has an event in it. An origin with so many holes costs 11 MB of
+# memory and 2 MB of state: a topic at a subscriber or a reader of a log, a publisher at a receiver
+# of fifo, and each of its former lives that is kept. Without holes it is one run.
+NUMBER_RUNS_MAX = 2 * HELD_EVENTS_MAX
 
 # Numbers in the text of a stamp: tables, states and frames keep them in 64 bits.
 STAMP_NUMBER_MAX = 2**63 - 1
@@ -121,10 +120,6 @@ PENDING_EVENTS_MAX = 10_000
 # Runs of missing numbers a receiver waits for: a record opens up to 255. Beyond, the oldest events
 # go out, as if too many waited.
 MISSING_RUNS_MAX = 65_536
-
-# Runs of sequence numbers remembered against duplicates: about 2 MB per publisher at worst, and
-# several times what may wait.
-SEEN_RUNS_MAX = 32_768
 
 # Former versions of a subscription's content that still count; with more of them in one window,
 # everything may concern the subscriber.

@@ -8,6 +8,8 @@ Rule 2: a number is known to exist when it has come, or when something names it 
         missing while it is known and has not come.
 Rule 3: beyond so many runs the oldest are forgotten and the floor rises. A number at or below the
         floor may have come or not: that is "unknown", and the caller decides.
+Rule 4: what is remembered, and what is forgotten, is the same whether numbers that rise are noted
+        one by one, run by run or many runs at once.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from msgspec import Struct
 from inorder.core.limits import NUMBER_RUNS_MAX
 
 Run = tuple[int, int]
+Verdict = Literal["new", "again", "unknown"]
 
 
 class Numbers(Struct, array_like=True):
@@ -62,17 +65,56 @@ class Numbers(Struct, array_like=True):
         return 0
 
     def __contains__(self, number: int) -> bool:
-        place = bisect_right(self.starts, number) - 1
-        return number <= self.floor or (place >= 0 and number <= self.ends[place])
+        return self.look(number) != "new"
 
-    def add(self, number: int) -> Literal["new", "again", "unknown"]:
-        """Note a number as come."""
+    def look(self, number: int) -> Verdict:
+        """What `add` would say."""
         if number <= self.floor:
             return "unknown"
-        if number in self:
+        place = bisect_right(self.starts, number) - 1
+        return "again" if place >= 0 and number <= self.ends[place] else "new"
+
+    def add(self, number: int) -> Verdict:
+        """Note a number as come."""
+        # One comparison after the other, and few calls: this is done for every event.
+        starts, ends = self.starts, self.ends
+        if ends and number == ends[-1] + 1:
+            ends[-1] = number
+            if number > self.known:
+                self.known = number
+            return "new"
+        if number <= self.floor:
+            return "unknown"
+        if not ends or number > ends[-1]:
+            starts.append(number)
+            ends.append(number)
+            if number > self.known:
+                self.known = number
+            if len(starts) > NUMBER_RUNS_MAX:
+                self._forget()
+            return "new"
+        place = bisect_right(starts, number)
+        if place and number <= ends[place - 1]:
             return "again"
-        self.cover(number, number)
+        self._fill(place, number)
         return "new"
+
+    def _fill(self, place: int, number: int) -> None:
+        """Note one that is missing below the highest; so many runs lie before it."""
+        starts, ends = self.starts, self.ends
+        touches_before = place > 0 and ends[place - 1] == number - 1
+        if starts[place] == number + 1:
+            if touches_before:
+                ends[place - 1] = ends.pop(place)
+                del starts[place]
+            else:
+                starts[place] = number
+        elif touches_before:
+            ends[place - 1] = number
+        else:
+            starts.insert(place, number)
+            ends.insert(place, number)
+            self._forget()
 
     def cover(self, first: int, last: int) -> None:
         """Note a whole run, of which some may have come before."""
@@ -92,20 +134,33 @@ class Numbers(Struct, array_like=True):
         else:
             starts.append(first)
             ends.append(last)
-        if len(starts) > NUMBER_RUNS_MAX:
+        self._forget()
+
+    def leap(self, starts: list[int], ends: list[int]) -> None:
+        """Note runs that rise, none of which touches another or anything that has come."""
+        self.starts += starts
+        self.ends += ends
+        self.known = max(self.known, self.top)
+        self._forget()
+
+    def _forget(self) -> None:
+        over = len(self.starts) - NUMBER_RUNS_MAX
+        if over > 0:
             # A tenth at once, so that forgetting costs nothing per number.
-            self.skip(ends[NUMBER_RUNS_MAX // 10])
+            share = NUMBER_RUNS_MAX // 10 + 1
+            self.skip(self.ends[-(-over // share) * share - 1])
 
     def extend(self, first: int, count: int) -> bool:
         """Note a run that begins just above all that has come; else do nothing."""
-        if first != self.top + 1:
+        ends = self.ends
+        if ends and first == ends[-1] + 1:
+            ends[-1] = last = first + count - 1
+            if last > self.known:
+                self.known = last
+            return True
+        if ends or first != self.floor + 1:
             return False
-        if self.ends:
-            self.ends[-1] += count
-        else:
-            self.starts.append(first)
-            self.ends.append(first + count - 1)
-        self.known = max(self.known, self.ends[-1])
+        self.leap([first], [first + count - 1])
         return True
 
     def hear(self, number: int) -> bool:

@@ -11,23 +11,25 @@ from datetime import date
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from inorder.core import numbers as core_numbers
 from inorder.core.errors import Misuse
 from inorder.core.event import Event
+from inorder.core.numbers import Numbers
 from inorder.pipeline import order_lane
 from inorder.pipeline.order_lane import Lane, Plan
 from inorder.pipeline.order_rows import Rows, arrival_order
 from inorder.pipeline.order_stage import _check_start
 from inorder.pipeline.sequence_rows import Sequencing
-from inorder.protocols.total import received, skim_run
+from inorder.protocols.total import skim, skim_run
 from inorder.protocols.total.messages import Events
 from inorder.protocols.total.options import Options
 from inorder.protocols.total.reader import Reader
-from inorder.protocols.total.received import Received
 
 TAG = {"mode": "tag"}
 HOLD = {"mode": "hold"}
@@ -163,8 +165,8 @@ def test_a_start_is_by_topic_or_by_subscriber(start):
 
 
 def test_a_late_row_is_tagged_however_late():
-    """Behind 131,072 numbers the hole is forgotten: the row that fills it is called a duplicate,
-    and without quarantine it is gone."""
+    """Once the hole was forgotten behind 131,072 numbers: the row that fills it was called a
+    duplicate, and without quarantine it was gone."""
     reader = Reader("s", Options(mode="tag"))
     many = tuple(Event("p", number, "a") for number in range(2, 2**17 + 4))
     reader.receive("p", Events("a", 2, 0, (), many), 0.0)
@@ -205,16 +207,16 @@ def test_rows_that_sequence_names_are_nobody_elses():
 
 
 def test_numbers_behind_a_hole_cost_nothing():
-    """A row that never comes, and whatever follows it: two numbers and a hole."""
+    """A row that never comes, and whatever follows it: one run."""
     reader = Reader("s", Options(mode="tag"))
     many = tuple(Event("p", number, "a") for number in range(2, 5000))
     reader.receive("p", Events("a", 2, 0, (), many), 0.0)
-    assert reader.received["a"] == Received(4999, 0, [(1, 1)])
+    assert reader.received["a"] == Numbers(0, 4999, [2], [4999])
 
 
 def test_what_may_be_new_is_tagged_when_holes_are_forgotten(monkeypatch):
-    """A filter leaves a hole before every row. Behind the last three of them nobody can tell."""
-    monkeypatch.setattr(received, "READER_HOLES_MAX", 3)
+    """A filter leaves a hole before every row. Below the last three runs nobody can tell."""
+    monkeypatch.setattr(core_numbers, "NUMBER_RUNS_MAX", 3)
     reader = Reader("s", Options(mode="tag"))
 
     def told(number: int) -> Any:
@@ -223,53 +225,81 @@ def test_what_may_be_new_is_tagged_when_holes_are_forgotten(monkeypatch):
         return getattr(effect, "in_order", "duplicate")
 
     assert all(told(number) is True for number in range(2, 22, 2))
-    assert len(reader.received["a"].holes) == 3
-    assert [told(number) for number in (1, 2, 13, 1)] == [False] * 4
-    assert [told(number) for number in (14, 17, 17, 20)] == [
+    assert len(reader.received["a"].starts) == 3
+    assert [told(number) for number in (1, 2, 13, 14, 1)] == [False] * 5
+    assert [told(number) for number in (16, 17, 17, 20)] == [
         "duplicate", False, "duplicate", "duplicate",
     ]  # fmt: skip
 
 
-@settings(max_examples=200)
-@given(st.lists(st.integers(1, 30), max_size=60), st.integers(0, 5))
-def test_received_is_a_set(numbers, start):
-    topic, seen = Received(start, start), {*range(start + 1)}
+def few_runs(patch: pytest.MonkeyPatch, most: int = 3) -> None:
+    for module in (core_numbers, skim_run):
+        patch.setattr(module, "NUMBER_RUNS_MAX", most)
+
+
+def noted(numbers: list[int]) -> list[dict[str, Any]]:
+    return [row(n, "a", {"a": number}) for n, number in enumerate(numbers)]
+
+
+@pytest.mark.parametrize("numbers", [[4, 5, 6], [6, 4, 5], [5, 8, 9, 4, 12]])
+def test_numbers_skimmed_are_remembered_like_those_received(numbers):
+    quick, plainly = (Reader("s", Options(mode="tag")) for _ in range(2))
+    for reader in (quick, plainly):
+        reader.receive("p", Events("a", 1, 0, (), (Event("p", 1, "a"),) * 3), 0.0)
+    stamps = json.dumps([{"a": number} for number in numbers]).encode()
+    codes = np.zeros(len(numbers), np.intp)
+    assert skim.read(["a"], codes, stamps).skim(quick, np.arange(len(numbers))) is not None
     for number in numbers:
-        found = topic.add(number)
-        assert found == ("unknown" if number <= start else "again" if number in seen else "new")
-        seen.add(number)
-        missing = [n for first, last in topic.holes for n in range(first, last + 1)]
-        assert missing == [n for n in range(1, topic.known) if n not in seen]
+        plainly.receive("p", Events("a", number, 0, (), (Event("p", number, "a"),)), 0.0)
+    assert quick.received == plainly.received
 
 
 @settings(max_examples=150)
 @given(
-    st.lists(st.integers(1, 40), min_size=1, max_size=40), st.lists(st.integers(0, 40)), st.data()
+    st.lists(st.integers(1, 40), min_size=1, max_size=40),
+    st.lists(st.integers(0, 40)),
+    st.booleans(),
+    st.sampled_from([2, 3, 10, 11]),
 )
-def test_holes_are_forgotten_alike_however_rows_are_read(numbers, cuts, data):
-    rows = [row(n, "a", {"a": number}) for n, number in enumerate(numbers)]
-    if data.draw(st.booleans()):
-        rows = [row(n, "a", {"a": number}) for n, number in enumerate(sorted({*numbers}))]
+@example([2, 4, 6, 8, 10, 2], [], False, 3)  # a duplicate that is forgotten in the meantime
+def test_numbers_are_forgotten_alike_however_rows_are_read(numbers, cuts, rise, most):
+    rows = noted(sorted({*numbers}) if rise else numbers)
     edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
     feeds = [rows[low:high] for low, high in pairwise(edges) if low < high]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(received, "READER_HOLES_MAX", 3)
-        patch.setattr(skim_run, "ROOM", 3)
+        few_runs(patch, most)
         quick, plainly = both_ways(loose(TAG), feeds)
         assert quick == plainly
         assert plainly == both_ways(loose(TAG), [rows])[1]
 
 
-def test_a_skim_that_forgets_too_little_is_caught(monkeypatch):
+@settings(max_examples=100)
+@given(
+    st.permutations(range(1, 13)),
+    st.lists(st.integers(1, 16)),
+    st.integers(0, 20),
+    st.sampled_from([2, 3, 4, 10]),
+)
+# What is in order at once is a run beside those that wait: 1 is forgotten.
+@example([1, 3, 5, 7, 2, 4, 6, 8, 9, 10, 11, 12], [1], 12, 3)
+def test_numbers_are_forgotten_alike_when_rows_wait(numbers, more, cut, most):
+    rows = noted([*numbers, *more])
+    feeds = [feed for feed in (rows[:cut], rows[cut:]) if feed]
+    with pytest.MonkeyPatch.context() as patch:
+        few_runs(patch, most)
+        quick, plainly = both_ways(loose(HOLD, {"a": 0}), feeds)
+        assert quick == plainly
+
+
+@pytest.mark.parametrize("numbers", [[2, 4, 6, 8, 10, 7, 2], [2, 4, 6, 8, 10, 12, 2]])
+def test_a_skim_that_forgets_too_little_is_caught(numbers, monkeypatch):
     """The comparison above would notice."""
-    numbers = [2, 4, 6, 8, 10, 7, 2]
-    rows = [row(n, "a", {"a": number}) for n, number in enumerate(numbers)]
-    monkeypatch.setattr(received, "READER_HOLES_MAX", 3)
-    monkeypatch.setattr(skim_run, "ROOM", 3)
-    quick, plainly = both_ways(loose(TAG), [rows[:6], rows[6:]])
+    rows = noted(numbers)
+    few_runs(monkeypatch)
+    quick, plainly = both_ways(loose(TAG), [rows])
     assert quick == plainly
     monkeypatch.setattr(skim_run.Run, "_fits", lambda _: True)
-    quick, plainly = both_ways(loose(TAG), [rows[:6], rows[6:]])
+    quick, plainly = both_ways(loose(TAG), [rows])
     assert quick != plainly
 
 

@@ -11,50 +11,13 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-import inorder.protocols.fifo.seen as seen_module
 from inorder.core.effect import Deliver, Diffuse
 from inorder.core.event import Event
 from inorder.protocols.fifo import Client, Options
 from inorder.protocols.fifo.header import NUMBER_MAX, Header, Published, pack, unpack
 from inorder.protocols.fifo.missing import Missing
 from inorder.protocols.fifo.record import Record, RecordWriter, read_record, varint
-from inorder.protocols.fifo.seen import Seen
 from tests.protocols.fifo.drive import receiver
-
-# Seen.
-
-
-@given(st.lists(st.integers(1, 60), max_size=120))
-def test_seen_is_a_set(numbers):
-    seen, model = Seen(), set()
-    for number in numbers:
-        assert seen.add(number) == (number not in model)
-        model.add(number)
-        assert all((each in seen) == (each in model) for each in range(62))
-    afters = [*seen.starts[1:], 99][: len(seen.starts)]
-    for start, end, after in zip(seen.starts, seen.ends, afters, strict=True):
-        assert start <= end < after - 1
-
-
-@given(st.sets(st.integers(1, 40)), st.integers(1, 40), st.integers(0, 40))
-def test_holes_are_what_is_not_in_there(numbers, low, more):
-    seen = Seen()
-    for number in sorted(numbers):
-        seen.add(number)
-    holes = [n for start, end in seen.holes(low, low + more) for n in range(start, end + 1)]
-    assert holes == [n for n in range(low, low + more + 1) if n not in numbers]
-
-
-def test_seen_forgets_the_oldest_first(monkeypatch):
-    monkeypatch.setattr(seen_module, "SEEN_RUNS_MAX", 20)
-    seen = Seen()
-    for number in range(0, 1000, 2):
-        seen.add(number)
-        assert number in seen
-    assert len(seen.starts) <= 20
-    assert 0 not in seen
-    assert 970 in seen
-
 
 # Missing.
 

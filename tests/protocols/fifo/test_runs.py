@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from inorder.core.effect import Deliver
+from inorder.core.numbers import Numbers
 from inorder.protocols.fifo import interests, missing, past, receiver
-from inorder.protocols.fifo.seen import Seen
 from tests.protocols.fifo import runs
 
 RUNS = 1500
@@ -55,14 +55,14 @@ def test_the_runs_are_hostile_enough():
 
 def no_duplicate_window(patch: pytest.MonkeyPatch) -> None:
     """Duplicates are not recognised."""
-    add = Seen.add
+    add = Numbers.add
 
-    def forgetful(self: Any, number: int) -> bool:
+    def forgetful(self: Any, number: int) -> str:
         add(self, number)
-        return True
+        return "new"
 
-    patch.setattr(Seen, "add", forgetful)
-    patch.setattr(Seen, "__contains__", lambda self, number: False)
+    patch.setattr(Numbers, "add", forgetful)
+    patch.setattr(Numbers, "look", lambda self, number: "new")
 
 
 def no_former_window(patch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def restart_forgets_pending(patch: pytest.MonkeyPatch) -> None:
         self.pending.clear()
         self._heap.clear()
         self.deadline = None
-        self.past.keep(past.Life(self.incarnation, self.floor, self.seen.starts, self.seen.ends))
+        self.past.keep(past.Life(self.incarnation, self.floor, self.seen))
         return []
 
     patch.setattr(receiver.Receiver, "_restart", forget)

@@ -7,19 +7,17 @@ from typing import Any
 
 import pytest
 
+import inorder.core.numbers
 import inorder.protocols.fifo.client as client_module
 import inorder.protocols.fifo.receiver as receiver_module
-import inorder.protocols.fifo.seen as seen_module
 from inorder.core.effect import Deliver, Note, SetTimer
 from inorder.core.errors import Misuse
 from inorder.core.event import Event
-from inorder.core.limits import SEEN_RUNS_MAX
 from inorder.protocols.fifo import Client, Options
 from inorder.protocols.fifo.header import NUMBER_MAX, Header, Published, pack
 from inorder.protocols.fifo.interests import Interests
 from inorder.protocols.fifo.predictive import Predictive
 from inorder.protocols.fifo.receiver import Receiver
-from inorder.protocols.fifo.seen import Seen
 from inorder.protocols.fifo.summary import (
     Interest,
     content_summary,
@@ -124,26 +122,48 @@ def test_a_broken_record_is_noted_like_any_broken_header():
     assert [each.mark for each in effects if isinstance(each, Note)] == ["no-order-header"]
 
 
-def test_the_memory_against_duplicates_is_bounded_in_whatever_order_numbers_come():
-    seen = Seen()
-    for number in range(6 * SEEN_RUNS_MAX, 0, -2):
-        seen.add(number)
-    assert len(seen.starts) <= SEEN_RUNS_MAX
-
-
-def test_one_absurd_number_does_not_unbind_the_memory_for_ever():
+def test_one_absurd_number_does_not_unbind_the_memory_for_ever(monkeypatch):
+    monkeypatch.setattr(inorder.core.numbers, "NUMBER_RUNS_MAX", 1000)
     drive = Drive(**STATIC, max_pending=1)
     drive.arrive(1, 0.0)
     drive.arrive(2**60, 0.0)
-    for seq in range(3, 2 * SEEN_RUNS_MAX + 2000, 2):
+    for seq in range(3, 4000, 2):
         drive.arrive(seq, 0.0)
-    assert len(drive.receiver.seen.starts) <= SEEN_RUNS_MAX
+    assert len(drive.receiver.seen.starts) <= 1000
+
+
+def test_the_duplicate_of_an_event_that_made_no_sense_is_dropped_though_it_is_next_in_line():
+    drive = Drive(**STATIC)
+    drive.arrive(1, 0.0, departure_us=10 * GAP_US)
+    assert drive.arrive(2, 0.0, departure_us=5 * GAP_US) == "2*"
+    assert drive.arrive(2, 0.0, departure_us=20 * GAP_US) == ""
+    assert drive.counters.duplicates == 1
+
+
+def test_what_may_be_a_duplicate_or_not_is_delivered_tagged(monkeypatch):
+    """Below the floor nobody remembers: 2 is new, 3 is a duplicate, and both go out."""
+    monkeypatch.setattr(inorder.core.numbers, "NUMBER_RUNS_MAX", 10)
+    drive = Drive(**STATIC, max_pending=1)
+    for seq in range(1, 42, 2):
+        drive.arrive(seq, 0.0)
+    drive.finish()
+    assert drive.receiver.seen.floor > 3
+    assert [drive.arrive(seq, 1.0) for seq in (2, 3, 3, 41, 42)] == ["2*", "3*", "3*", "", "42"]
+
+
+def test_a_straggler_of_a_former_life_that_may_be_a_duplicate_is_delivered_tagged(monkeypatch):
+    monkeypatch.setattr(inorder.core.numbers, "NUMBER_RUNS_MAX", 10)
+    drive = Drive(**STATIC, max_pending=1)
+    for seq in range(1, 42, 2):
+        drive.arrive(seq, 0.0)
+    drive.arrive(1, 0.0, life=1)
+    assert [drive.arrive(seq, 1.0) for seq in (2, 3, 41)] == ["2*", "3*", ""]
 
 
 @pytest.fixture
 def crowd(monkeypatch: pytest.MonkeyPatch) -> Receiver:
     """More events wait, each behind a gap of its own, than numbers are remembered."""
-    monkeypatch.setattr(seen_module, "SEEN_RUNS_MAX", 50)
+    monkeypatch.setattr(inorder.core.numbers, "NUMBER_RUNS_MAX", 50)
     waiting = receiver(estimator="static", latch=4.0)
     for seq in range(1, 203, 2):
         waiting.receive(Header(0, seq, seq, 1), Event("p", seq, "t"), 0.0)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from inorder.core.limits import INCARNATIONS_KEPT
-from inorder.protocols.fifo.seen import Seen
+from inorder.core.numbers import Numbers
 
 Place = Literal["in order", "late", "duplicate"]
 
 
 class Life(Struct):
-    """What was received of one incarnation (as runs of numbers), and the highest delivered."""
+    """What was received of one incarnation, and the highest delivered."""
 
     incarnation: int
     floor: int = 0
-    starts: list[int] = []
-    ends: list[int] = []
+    seen: Numbers = field(default_factory=Numbers)
 
 
 class Past:
@@ -43,7 +42,7 @@ class Past:
             self.keep(Life(incarnation))
         for life in self.lives:
             if life.incarnation == incarnation:
-                if not Seen(life.starts, life.ends).add(seq):
+                if life.seen.add(seq) == "again":
                     return "duplicate"
                 if life is self.lives[-1] and not overtaken and seq > life.floor:
                     life.floor = seq

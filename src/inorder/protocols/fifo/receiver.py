@@ -26,6 +26,7 @@ from inorder.core.effect import Deliver
 from inorder.core.errors import BadFrame
 from inorder.core.event import Event
 from inorder.core.limits import MISSING_RUNS_MAX
+from inorder.core.numbers import Numbers
 from inorder.protocols.fifo.counters import Counters
 from inorder.protocols.fifo.estimator import Estimator
 from inorder.protocols.fifo.header import SEQ_JUMP_MAX, Header
@@ -34,7 +35,6 @@ from inorder.protocols.fifo.missing import Missing
 from inorder.protocols.fifo.options import Options
 from inorder.protocols.fifo.past import Life, Past
 from inorder.protocols.fifo.record import EMPTY, Record, read_record
-from inorder.protocols.fifo.seen import Seen
 
 # A timer this late means that the process was asleep: arrivals that queued up meanwhile go first.
 ASLEEP_S = 1.0
@@ -65,7 +65,7 @@ class Receiver:
         self.hi = -1
         self.hi_departure_us = 0
         self.delivered = False
-        self.seen = Seen()
+        self.seen = Numbers()
         self.missing = Missing()
         # What is received and not delivered yet: number -> arrival and event; and the numbers.
         self.pending: dict[int, tuple[float, Event]] = {}
@@ -95,7 +95,7 @@ class Receiver:
             and not self.pending
             and header.incarnation == self.incarnation
             and header.departure_us >= self.hi_departure_us
-            and self.seen.add(seq)
+            and self.seen.add(seq) == "new"
         ):
             # Next in line and nobody waits, as nearly always.
             self.hi = self.floor = seq
@@ -144,7 +144,8 @@ class Receiver:
         elif incarnation > self.incarnation:
             released = self._restart(now)
             self._begin(incarnation, header, record)
-        if header.seq in self.seen or header.seq in self.pending:
+        # A number that is forgotten may be a duplicate: it is taken for a late one.
+        if self.seen.look(header.seq) == "again" or header.seq in self.pending:
             self.counters.duplicates += 1
             return released
         if not readable or self._contradicts(header):
@@ -265,7 +266,7 @@ class Receiver:
         if deadline <= now:
             return
         self.latest = max(self.latest, deadline)
-        if self.seen.ends and self.seen.ends[-1] < start:
+        if self.seen.top < start:
             self.missing.open(start, end, deadline, exact)
             return
         for low, high in self.seen.holes(start, end):
@@ -296,7 +297,7 @@ class Receiver:
         """The first event of an incarnation: nothing before it is waited for, unless we listened
         before it began and its record reaches back to the very first."""
         self.incarnation = incarnation
-        self.seen = Seen()
+        self.seen = Numbers()
         for number in self.fallen:
             self.seen.add(number)
         self.missing = Missing()
@@ -311,7 +312,7 @@ class Receiver:
         """The publisher came back: what waits for its former life waits no longer."""
         assert self.incarnation is not None
         released = self.let_go(now)
-        self.past.keep(Life(self.incarnation, self.floor, self.seen.starts, self.seen.ends))
+        self.past.keep(Life(self.incarnation, self.floor, self.seen))
         self.estimator.rebase()
         self.counters.restarts += 1
         return released

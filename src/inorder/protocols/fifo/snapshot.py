@@ -7,13 +7,13 @@ from msgspec import Struct
 
 from inorder.core.event import Event
 from inorder.core.member import Membership
+from inorder.core.numbers import Numbers
 from inorder.protocols.fifo.counters import Counters
 from inorder.protocols.fifo.interests import InterestsState
 from inorder.protocols.fifo.missing import Missing
 from inorder.protocols.fifo.options import Options
 from inorder.protocols.fifo.past import Life
 from inorder.protocols.fifo.receiver import Receiver
-from inorder.protocols.fifo.seen import Seen
 
 
 class ReceiverState(Struct, array_like=True):
@@ -25,7 +25,7 @@ class ReceiverState(Struct, array_like=True):
     hi: int
     hi_departure_us: int
     delivered: bool
-    seen: tuple[list[int], list[int]]
+    seen: Numbers
     missing: tuple[list[int], list[int], list[float], list[bool]]
     pending: list[tuple[int, float, Event]]
     deadline: float | None
@@ -65,7 +65,7 @@ def save_receiver(receiver: Receiver) -> ReceiverState:
         receiver.hi,
         receiver.hi_departure_us,
         receiver.delivered,
-        (receiver.seen.starts, receiver.seen.ends),
+        receiver.seen,
         (
             receiver.missing.starts,
             receiver.missing.ends,
@@ -90,7 +90,7 @@ def load_receiver(receiver: Receiver, state: ReceiverState) -> None:
     receiver.hi = state.hi
     receiver.hi_departure_us = state.hi_departure_us
     receiver.delivered = state.delivered
-    receiver.seen = Seen(*state.seen)
+    receiver.seen = state.seen
     receiver.missing = Missing(*state.missing)
     receiver.expect({seq: (arrived, event) for seq, arrived, event in state.pending})
     receiver.deadline = state.deadline

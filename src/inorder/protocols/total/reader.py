@@ -4,7 +4,7 @@ Rule 1: every event it is given leaves: in order, or tagged, or as a duplicate t
         is nobody to ask again, so nothing may be refused for want of room.
 Rule 2: hold waits for what is missing, as long as input lasts and there is room. Both at an end,
         it passes over the hole, and what comes for it later is tagged, however late. So is what
-        may be a duplicate or not (received.py). Tag waits for nothing unless it is told to.
+        may be a duplicate or not (core/numbers.py). Tag waits for nothing unless it is told to.
 Rule 3: a topic starts where it is said to (`start`), else at its first number. One that is named
         there is held from the beginning: what names its events waits for them. Any other is held
         from its first event on, because until then nobody knows that it will be given.
@@ -28,13 +28,13 @@ from msgspec.structs import replace
 from inorder.core.effect import Deliver, Effect, Note
 from inorder.core.errors import BadMessage
 from inorder.core.event import Event
+from inorder.core.numbers import Numbers
 from inorder.core.pack import pack, unpacker
 from inorder.protocols.total.directory import OPEN_STAGE
 from inorder.protocols.total.engine import Engine, EngineState
 from inorder.protocols.total.holding import Key
 from inorder.protocols.total.messages import Events
 from inorder.protocols.total.options import Options
-from inorder.protocols.total.received import Received
 from inorder.protocols.total.stamp import read_text, text_of, texts_of
 
 
@@ -45,7 +45,7 @@ class _State(Struct):
     start: dict[str, int] = {}
     from_first: bool = False
     engine: EngineState = field(default_factory=EngineState)
-    received: dict[str, Received] = {}
+    received: dict[str, Numbers] = {}
 
 
 _unpack = unpacker(_State)
@@ -83,10 +83,10 @@ class Reader:
             )
             return self._take_out()
         for number, event in enumerate(message.events, message.first):
-            found = received.add(number)
-            if found == "new":
+            verdict = received.add(number)
+            if verdict == "new":
                 engine.arrive((topic, number), message.epoch, message.stamp, event, now)
-            elif found == "again":
+            elif verdict == "again":
                 engine.out.append(Note("duplicate", event.id))
             else:
                 engine.out.append(Deliver(event, False))
@@ -95,7 +95,7 @@ class Reader:
     def _begin(self, topic: str, first: int) -> None:
         start = self.start_of(topic, first)
         self._engine.activate([topic], ((topic, start),), 0.0)
-        self._s.received[topic] = Received(start, start)
+        self._s.received[topic] = Numbers.after(start)
 
     # For skim.py.
 
@@ -108,7 +108,7 @@ class Reader:
         return self._engine
 
     @property
-    def received(self) -> dict[str, Received]:
+    def received(self) -> dict[str, Numbers]:
         return self._s.received
 
     def start_of(self, topic: str, first: int) -> int:

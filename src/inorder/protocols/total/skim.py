@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from inorder.core.limits import READER_HOLES_MAX, SKIM_TOPICS_MAX
+from inorder.core.limits import SKIM_TOPICS_MAX
 from inorder.protocols.total.skim_text import read_alike
 from inorder.protocols.total.stamp import EPOCH
 
@@ -42,9 +42,6 @@ Skimmed = tuple[Any, Any, Any, Any, "list[Event]"]
 
 # Guesses at who is in order before the slow way is taken.
 GUESSES_MAX = 4
-
-# Holes a reader remembers of a topic (received.py).
-ROOM = READER_HOLES_MAX
 
 
 def read(names: Sequence[str], codes: Any, stamps: bytes) -> Stamps | None:

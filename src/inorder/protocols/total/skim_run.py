@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inorder.protocols.total.skim import GUESSES_MAX, ROOM, beyond_at_most
+from inorder.core.limits import NUMBER_RUNS_MAX
+from inorder.core.numbers import Numbers
+from inorder.protocols.total.skim import GUESSES_MAX, beyond_at_most
 
 if TYPE_CHECKING:
     from inorder.core.event import Event
@@ -51,11 +53,11 @@ class Run:
         for line in self.firsts:
             received = self._received.get(self.topics[line])
             if received is not None:
-                old = (own == line) & (numbers <= received.known)
-                if received.holes and old.any():
-                    firsts, lasts = np.array(received.holes, np.int64).T
+                old = (own == line) & (numbers <= received.top)
+                if received.starts and old.any():
+                    firsts, lasts = np.array([received.starts, received.ends], np.int64)
                     place = np.searchsorted(firsts, numbers, side="right") - 1
-                    old &= (place < 0) | (numbers > lasts[place])
+                    old &= (place >= 0) & (numbers <= lasts[place])
                 found |= old
         return found
 
@@ -63,8 +65,8 @@ class Run:
         """Whether a row has a number before the start, or of which nobody knows any more."""
         for line, start in self.starts.items():
             received = self._received.get(self.topics[line])
-            known = start if received is None else received.forgotten
-            if (self.numbers[self.own == line] <= known).any():
+            floor = start if received is None else received.floor
+            if (self.numbers[self.own == line] <= floor).any():
                 return True
         return False
 
@@ -116,32 +118,33 @@ class Run:
         return np.maximum.accumulate(steps, axis=1)
 
     def _fits(self) -> bool:
-        """Whether holes are forgotten as they would be row by row: never, or one after the other
-        as numbers go up."""
+        """Whether numbers are forgotten as they would be row by row: never, or as numbers rise."""
         for line in self.firsts:
-            numbers = self.numbers[self.kept[self.own[self.kept] == line]]
-            received = self._received.get(self.topics[line])
-            known = received.known if received else self.starts[line]
-            holes = len(received.holes) if received else 0
-            if holes + len(numbers) > ROOM:
-                highest = np.maximum.accumulate(_behind(known, numbers))[:-1]
+            # Duplicates too: what is forgotten in the meantime is none any more.
+            numbers = self.numbers[self.own == line]
+            received = self._received.get(self.topics[line], Numbers())
+            # The first number begins a run, if it is the next one or not.
+            runs = max(1, len(received.starts))
+            if runs + len(numbers) > NUMBER_RUNS_MAX:
+                highest = np.maximum.accumulate(_behind(received.top, numbers))[:-1]
                 leaps = int(((numbers <= highest) | (numbers - highest > 1)).sum())
-                if holes + leaps > ROOM and (numbers <= highest).any():
+                if runs + leaps > NUMBER_RUNS_MAX and (numbers <= highest).any():
                     return False
         return True
 
     def _receive_numbers(self, line: int, numbers: Any) -> None:
         received = self._received[self.topics[line]]
-        for number in numbers[numbers <= received.known].tolist():
+        for number in numbers[numbers <= received.top].tolist():
             received.add(number)
-        fresh = np.sort(numbers[numbers > received.known])
-        before = _behind(received.known, fresh)[:-1]
-        leaps = fresh - before > 1
-        received.leave(
-            list(zip((before[leaps] + 1).tolist(), (fresh[leaps] - 1).tolist(), strict=True))
-        )
-        if len(fresh):
-            received.known = int(fresh[-1])
+        fresh = np.sort(numbers[numbers > received.top])
+        if not len(fresh):
+            return
+        leaps = np.flatnonzero(np.diff(fresh) > 1)
+        firsts = fresh[np.append(0, leaps + 1)].tolist()
+        lasts = fresh[np.append(leaps, len(fresh) - 1)].tolist()
+        # The first may touch what has come.
+        received.cover(firsts[0], lasts[0])
+        received.leap(firsts[1:], lasts[1:])
 
     # Hold, and tag with a buffer.
 
@@ -175,8 +178,9 @@ class Run:
         if (ahead.sum(axis=0) < 2).any():
             return None
         wait = beyond_at_most(order[:whole], len(order))
-        holes = max([len(each.holes) for each in self._received.values()], default=0)
-        if wait > self.reader.options.room or holes + wait > ROOM:
+        # Beside what has come already, what is delivered is one run, and what waits a run each.
+        runs = 1 + max([len(numbers.starts) for numbers in self._received.values()], default=0)
+        if wait > self.reader.options.room or runs + wait > NUMBER_RUNS_MAX:
             return None
         return self._release(lines, waiting, order[:whole], np.sort(rest), clock)
 
