@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 import inorder
 from inorder.bus.bus import Bus
 from inorder.bus.tracing import LiveTrace
 from inorder.check import History, judge
 from inorder.check.seen import counts
 from inorder.check.trace import read_table
+from inorder.core.errors import Refused
 from tests.bus.judge import gather, run, take
 
 QUESTIONS = 50
@@ -93,6 +96,31 @@ def test_what_was_taken_is_told_once_and_by_the_next_event(tmp_path):
     assert (history.ending.quiet, history.ending.within) == (False, 10.0)
     assert history.ending.ended_at >= max(row.accepted_at for row in rows)
     assert history.clock_error == 0.0
+
+
+def test_what_was_refused_is_written_as_refused(tmp_path):
+    async def job() -> None:
+        async with connect(tmp_path, "shop", "total") as bus:
+            await bus.publish("t", {"n": 0})
+            broker = bus.host.broker
+            write = broker.write
+
+            async def full(turn):
+                raise Refused("no room")
+
+            broker.write = full
+            with pytest.raises(Refused):
+                await bus.publish("t", {"n": 1})
+            broker.write = write
+            await bus.publish("t", {"n": 2})
+
+    run(job)
+    rows = sorted(read_table(tmp_path / "shop", "events"), key=lambda row: row.seq)
+    assert [row.outcome for row in rows] == ["accepted", "refused", "accepted"]
+    assert [row.accepted_at is None for row in rows] == [False, True, False]
+    verdict = judge(History.read(tmp_path / "shop"), ["accepted"])["accepted"]
+    assert verdict.kept
+    assert verdict.counts["refused"] == 1
 
 
 def test_a_publication_is_not_said_to_have_seen_what_was_taken_after_its_call():

@@ -147,6 +147,7 @@ def test_an_event_tells_what_its_application_had_been_handed_since_its_last_one(
         assert row.application == row.publisher
         seen = json.loads(row.seen)
         assert set(seen) <= {row.publisher}
+        assert not seen or seen[row.publisher] > upto.get(row.publisher, 0), "told once"
         upto[row.publisher] = seen.get(row.publisher, upto.get(row.publisher, 0))
         handed = sum(at <= row.published_at for at in made.get(row.publisher, ()))
         assert upto[row.publisher] <= handed
@@ -189,6 +190,7 @@ def test_what_is_cancelled_lost_or_of_an_earlier_life_is_not_under_way():
     world.pause("b")
     tell(world, "b", Note("x"))
     world.agenda.run(2.0)
+    world.agenda.after(1.0, world._hand_over, "a", "b", "lost on the way", 0, 2.0, False)
     ending = world.finish()
     assert not ending.quiet
     assert ending.under_way == ("timer x of a: 1", "waiting for b to go on: 1")

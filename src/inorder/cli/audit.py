@@ -29,8 +29,8 @@ def audit(
     promises: Annotated[
         str,
         typer.Option(
-            help="Only these, and they decide: total,causal,causal_across_topics,fifo,"
-            "per_publisher,unique,reliable,filter,accepted,realtime."
+            help="Only these, and they decide: total, causal, causal_across_topics, fifo, "
+            "per_publisher, unique, reliable, filter, accepted, realtime (with commas)."
         ),
     ] = "",
     within: Annotated[
