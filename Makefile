@@ -43,7 +43,7 @@ explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 EX
 	@echo fifo; .venv/bin/inorder explore examples/explore-fifo.toml --schedules $(SCHEDULES)
 	@echo content; $(PY) -m tests.content.network --trees 3000
 
-reproduce: setup ## the papers' figures, theirs beside ours (half an hour; QUICK=--quick: seconds)
+reproduce: setup ## the papers' figures, theirs beside ours (an hour; QUICK=--quick: a minute)
 	@$(PY) -m experiments.total $(QUICK)
 	@$(PY) -m experiments.fifo $(QUICK)
 	@$(PY) -m experiments.content $(QUICK)

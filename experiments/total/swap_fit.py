@@ -106,22 +106,22 @@ def search(rows: list[Row]) -> list[tuple[float, Reading]]:
 
 def judge(rows: list[Row]) -> list[str]:
     table = {(row.settings["rule"], row.settings["start"]): row for row in rows}
-    found = search(rows)
+    nearest = search(rows)
     lines = []
-    for far, (rule, start, length, beta, alpha) in found[:3]:
+    for far, (rule, start, length, beta, alpha) in nearest[:3]:
         counts = four(table[rule, start], length, beta, alpha)
         shown = " / ".join(f"{count:.1f}" for count in counts)
         lines.append(
             f"{shown} ({exp(far) - 1:.0%} off): {length} events, counters from {start}, {rule} "
             f"willing manager, figure 16 at beta {beta}, figure 17 at alpha {alpha}."
         )
-    rule, start, length, beta, alpha = found[0][1]
+    rule, start, length, beta, alpha = nearest[0][1]
     worst = max(
         max(ours / row[3], row[3] / ours) if ours else 99.0
         for ours, row in zip(four(table[rule, start], length, beta, alpha), STATED, strict=True)
     )
     return [
-        f"(16, 17) of {len(found)} readings the nearest to 15.1 / 7.4 / 51.8 / 7.8:",
+        f"(16, 17) of {len(nearest)} readings the nearest to 15.1 / 7.4 / 51.8 / 7.8:",
         *lines,
         "Where figure 16 is at beta 0.3 and figure 17 at alpha 0.5, the stated 7.4 and 7.8 are one "
         "and the same setting, which would explain that they are so close.",
