@@ -10,6 +10,7 @@ from benches import (
     match,
     order,
     ranking,
+    session,
     simulator,
     source,
     total,
@@ -29,6 +30,7 @@ def main() -> None:
     match.main()
     order.main()
     ranking.main()
+    session.main()
 
 
 if __name__ == "__main__":

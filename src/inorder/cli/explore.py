@@ -51,5 +51,7 @@ def explore(
         f"{rate:.0f} schedules/s",
         highlight=False,
     )
+    for line in scenario.guarantee.describe(found.account, scenario.options):
+        screen.print(line, highlight=False)
     if found.failures:
         raise typer.Exit(1)

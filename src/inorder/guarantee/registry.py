@@ -18,6 +18,7 @@ from inorder.guarantee.promises import Network
 from inorder.protocols import fifo, total
 from inorder.protocols.fifo import reader as fifo_log
 from inorder.protocols.fifo.header import Published as Headed
+from inorder.protocols.session.account import describe as describe_sessions
 from inorder.protocols.total import reader as total_log
 from inorder.protocols.total.messages import Message as TotalMessage
 from inorder.protocols.total.sequencer import Sequencer
@@ -166,6 +167,7 @@ GUARANTEES: dict[str, Guarantee] = {
             total_log.events, total_log.source, total.is_snapshot,
             wants_all=lambda options: total_log.for_reader(options).buffered,
             skimmer=total_log.skimmer, sequencer=Sequencer, placeholder=total_log.placeholder),
+        lambda account, options: describe_sessions(account),
         single_events=False,
     ),
 }  # fmt: skip

@@ -36,6 +36,8 @@ class Explored(Struct, frozen=True):
     schedules: int
     failures: tuple[Failure, ...]
     marks: dict[str, int]
+    # What the machines of all schedules counted, summed.
+    account: dict[str, float] = {}
 
 
 def explore(
@@ -50,9 +52,10 @@ def explore(
     promises = promised(scenario) if promises is None else promises
     failures: list[Failure] = []
     marks: dict[str, int] = {}
+    account: dict[str, float] = {}
     schedules = 0
     for seed in seeds:
-        broken = run(scenario, seed, promises, marks=marks)[1]
+        broken = run(scenario, seed, promises, marks=marks, account=account)[1]
         schedules += 1
         if broken:
             failures.append(_explain(scenario, seed, promises, broken))
@@ -60,7 +63,7 @@ def explore(
                 break
         if progress:
             progress(schedules)
-    return Explored(schedules, tuple(failures), marks)
+    return Explored(schedules, tuple(failures), marks, account)
 
 
 def promised(scenario: Scenario) -> tuple[str, ...]:
@@ -76,6 +79,7 @@ def run(
     *,
     story: Story | None = None,
     marks: dict[str, int] | None = None,
+    account: dict[str, float] | None = None,
 ) -> tuple[Memory, dict[str, Verdict]]:
     """One schedule and the promises it broke."""
     memory = Memory()
@@ -88,6 +92,9 @@ def run(
     if marks is not None:
         for mark, count in outcome.marks.items():
             marks[mark] = marks.get(mark, 0) + count
+    if account is not None:
+        for name, figure in outcome.account.items():
+            account[name] = account.get(name, 0.0) + figure
     verdicts = judge(memory.history(), promises)
     broken = {name: verdict for name, verdict in verdicts.items() if verdict.broken}
     return memory, broken

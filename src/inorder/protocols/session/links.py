@@ -111,6 +111,10 @@ class Links(Generic[Body]):
         self._notes: list[Effect] = []
         self.counts = {"frames": 0, "frames_again": 0, "frames_early": 0, "acks": 0}
 
+    def account(self) -> dict[str, float]:
+        """Frames that left, came early, left again; acknowledgements alone (account.py)."""
+        return {} if self._trusted else {name: float(n) for name, n in self.counts.items()}
+
     def load(self, sessions: Sessions[Body]) -> None:
         self.s = sessions
         self._kept_bytes = sum(link.into.bytes for link in sessions.peers.values())

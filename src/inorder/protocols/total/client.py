@@ -111,6 +111,9 @@ class Client:
     def idle(self) -> bool:
         return self.publisher.idle and self.subscriber.idle and self.links.idle
 
+    def account(self) -> dict[str, float]:
+        return self.links.account()
+
     @property
     def next_seq(self) -> int:
         return self._s.publisher.next_seq

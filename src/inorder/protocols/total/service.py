@@ -223,6 +223,9 @@ class Service(ABC):
             return [*self.links.fire(rest, now), *self.links.flush(now)]
         return self._fire(timer, now)
 
+    def account(self) -> dict[str, float]:
+        return self.links.account()
+
     # For the roles to fill in.
 
     @abstractmethod
