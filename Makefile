@@ -5,7 +5,6 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 PYTEST_ARGS ?=
 SCHEDULES ?= 20000
-EXPLORE ?= examples/explore.toml
 
 .PHONY: help setup run test lint types format bench explore reproduce docs wheel clean
 
@@ -33,14 +32,21 @@ format: setup ## write the style
 bench: setup ## speed, as ratios side by side in one run
 	@$(PY) -m benches
 
-explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 EXPLORE=FILE.toml
-	@for order in mode=hold mode=tag mode=tag,buffer=0 mode=tag,buffer=4,ttl=0.3 \
+explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 together
+	@set -e; share() { echo $$(( $(SCHEDULES) * $$1 / 100 )); }; \
+	for order in mode=hold mode=tag mode=tag,buffer=0 mode=tag,buffer=4,ttl=0.3 \
 	  mode=hold,swaps=on,metric=f,alpha=1,beta=0.05,change_timeout=0.5 \
 	  mode=tag,swaps=on,report_every=0.2,change_timeout=0.5; do \
 	  echo "$$order"; \
-	  .venv/bin/inorder explore $(EXPLORE) --order $$order --schedules $(SCHEDULES) || exit 1; \
-	done
-	@echo fifo; .venv/bin/inorder explore examples/explore-fifo.toml --schedules $(SCHEDULES)
+	  .venv/bin/inorder explore examples/explore.toml --order $$order --schedules $$(share 5); \
+	done; \
+	for order in mode=hold mode=tag mode=tag,buffer=0 mode=hold,path=forest; do \
+	  echo "silences $$order"; \
+	  .venv/bin/inorder explore examples/explore-silence.toml --order $$order \
+	    --schedules $$(share 17); \
+	done; \
+	echo hours; .venv/bin/inorder explore examples/explore-hours.toml --schedules $$(share 2); \
+	echo fifo; .venv/bin/inorder explore examples/explore-fifo.toml --schedules $$(share 100)
 	@echo content; $(PY) -m tests.content.network --trees 3000
 
 reproduce: setup ## the papers' figures, theirs beside ours (an hour; QUICK=--quick: a minute)

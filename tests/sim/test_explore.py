@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 from inorder.guarantee import none
 from inorder.sim import explore as explorer
 from inorder.sim.exhaust import exhaust
+from inorder.sim.faults import Clock, Partition
 from inorder.sim.pool import Op, Pool, program
 from inorder.sim.scenario import load, parse
 from inorder.sim.shrink import fewest
+from inorder.sim.workload import tell
 
 EXPLORE = Path(__file__).parents[2] / "examples" / "explore.toml"
+SILENCE = EXPLORE.with_name("explore-silence.toml")
 
 SHAKY = """
 duration = 4
@@ -52,6 +55,37 @@ def test_a_loss_is_shrunk_to_the_fault_that_causes_it():
     story = found.failures[0].story
     assert story.count("  fault ") == 1
     assert story.count(" publishes ") == 1
+
+
+@pytest.mark.parametrize("file", [EXPLORE, SILENCE], ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "order",
+    [{"mode": "hold"}, {"mode": "tag"}, {"mode": "tag", "buffer": 0}, {"path": "forest"}],
+    ids=str,
+)
+def test_explored_schedules_put_sessions_to_the_test(file, order):
+    """Of the frames, 5 % at least come early and 1 % are sent again; and nothing breaks."""
+    scenario = load(file, order)
+    explored = explorer.explore(scenario, range(1, 16 if file == SILENCE else 51))
+    assert explored.failures == ()
+    account = explored.account
+    assert account["frames_early"] >= 0.05 * account["frames"]
+    assert account["frames_again"] >= 0.01 * account["frames"]
+
+
+def test_silences_and_pairs_are_drawn_as_the_file_says():
+    faults = [tell(load(SILENCE), seed).faults for seed in range(200)]
+    cuts = [[each for each in some if isinstance(each, Partition)] for some in faults]
+    long = [any(each.until - each.at >= 60.0 for each in some) for some in cuts]
+    pairs = [any(len(each.nodes) == 2 and each.until - each.at > 60.0 for each in some)
+             for some in cuts]  # fmt: skip
+    jumps = [any(isinstance(each, Clock) for each in some) for some in faults]
+    assert sum(long) >= 100, "half of the schedules have silences"
+    assert sum(pairs) >= 20, "in a tenth two are cut off together"
+    assert sum(jumps) >= 80
+    hours = [tell(load(SILENCE.with_name("explore-hours.toml")), seed).faults for seed in range(50)]
+    assert max(each.until - each.at for some in hours for each in some
+               if isinstance(each, Partition)) > 3600.0  # fmt: skip
 
 
 def test_the_same_seed_fails_again():

@@ -1,7 +1,7 @@
 """Keeps the services of a guarantee running: somewhere, once.
 
 Rule 1: whoever finds a service without a living owner takes it over: claim, read its records, go
-        on. The claim's token fences the former owner (store/file.py).
+        on. The claim's token fences the former owner (brokers/sqlite/).
 Rule 2: an owner says in time that it lives, also while it reads the records of the one before. One
         that could not is replaced, and learns it at its next write at the latest.
 Rule 3: the owner of a service also sees to the mail of those who will not come for it.

@@ -222,7 +222,7 @@ INDEX_WIDE_SHARE_MAX = 0.01
 # Pairs of event and row a batch compares at once: a few arrays of 8 MB each.
 INDEX_BATCH_PAIRS_MAX = 1_000_000
 
-# The embedded broker (store/, live/). An owner of a machine that has not been heard of for so long
+# The embedded broker (brokers/, bus/). An owner of a machine that has not been heard of for so long
 # is replaced, even if its process exists: it may be suspended. Precedent: the session timeouts of
 # ZooKeeper and Kafka are 6 to 45 s, over networks; this is one host.
 OWNER_SILENT_S_MAX = 5.0
@@ -258,7 +258,7 @@ SUBSCRIPTION_VERSIONS_PER_SNAPSHOT = 256
 # again by itself; older ones only if somebody turns a checkpoint back.
 PINNED_BATCHES_KEPT = 1000
 
-# Sweeps (sweep/). Points of one sweep: each travels to a task as about 1 kB, and leaves a file.
+# Sweeps (cli/sweep/). Points of one sweep: each travels to a task as about 1 kB, and leaves a file.
 SWEEP_POINTS_MAX = 100_000
 
 # Tasks of a sweep; with more points than these, a task runs several, one after the other.

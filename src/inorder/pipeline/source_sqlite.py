@@ -1,4 +1,4 @@
-"""The embedded broker's file (store/) as a log for Spark."""
+"""The embedded broker's file (brokers/sqlite/) as a log for Spark."""
 
 from __future__ import annotations
 
