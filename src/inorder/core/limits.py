@@ -45,11 +45,11 @@ SIM_CONVERGE_S_MAX = 14_400.0
 # States the exhaustive explorer visits before it says "cut": about 1 GiB of snapshots.
 EXPLORER_STATES_MAX = 2_000_000
 
-# Total order (total/). Entries one stamp may carry. A stamp has one per co-subscribed topic, so an
-# order over this many topics can never exceed it; more topics are refused at the start.
+# Total order (protocols/total/). Entries one stamp may carry. A stamp has one per co-subscribed
+# topic, so an order over this many topics can never exceed it; more are refused at the start.
 STAMP_ENTRIES_MAX = 100_000
 
-# Events a subscriber holds back. A full hold stops reading and asks again later (total/engine.py).
+# Events a subscriber holds back. A full hold stops reading and asks again later (engine.py).
 # Precedent: nats-py keeps 524,288 messages a subscription; ours are decoded, hence fewer.
 HELD_EVENTS_MAX = 65_536
 
@@ -110,8 +110,8 @@ FOREST_LINES_MAX = 10_000
 LOG_RECORDS_MAX = 10_000
 LOG_RECORD_BYTES_MAX = 8 * 2**20
 
-# Probabilistic FIFO (fifo/). A record: a count of one byte, and room for 32-byte summaries with a
-# varint of up to ten bytes each.
+# Probabilistic FIFO (protocols/fifo/). A record: a count of one byte, and room for 32-byte
+# summaries with a varint of up to ten bytes each.
 RECORD_BYTES_MAX = 3 + 255 * (10 + 32)
 
 # Events a receiver holds back; beyond, the oldest go out and their gaps are given up.
@@ -131,7 +131,7 @@ INCARNATIONS_KEPT = 4
 # Publishers one subscriber keeps a receiver for, about 60 kB each; those silent longest go first.
 PUBLISHERS_PER_SUBSCRIBER_MAX = 10_000
 
-# Hops in a law of delays (fifo/hops.py, fifo/fit.py): the work grows with the cube. Measured paths
+# Hops in a law of delays (hops.py, fit.py): the work grows with the cube. Measured paths
 # have up to 15.
 DELAY_HOPS_MAX = 64
 
