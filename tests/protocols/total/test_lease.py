@@ -332,6 +332,7 @@ def test_a_session_with_nobody_is_ended_and_goes_on_if_it_must():
     net = Net("p")
     net.call("p", "publish", "t1", {})
     stage1 = net.machines["stage1"]
+    assert "lease" in net.timers["stage1"]
     silent(net, "stage1")
     assert not [name for name, link in stage1.links.s.peers.items() if link.session]
     assert stage1.links.s.ended["p"].received == 1

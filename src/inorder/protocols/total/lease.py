@@ -56,7 +56,7 @@ class Leases:
         self._patience = max(2, round(options.lease / options.renew))
 
     def watch(self) -> list[Effect]:
-        """Somebody may hold something now."""
+        """Somebody may hold something now, or has a session."""
         if self.s.running or not self._serves:
             return []
         self.s.running = True

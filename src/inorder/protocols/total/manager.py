@@ -92,12 +92,16 @@ class TopicState(Struct):
 class Manager:
     """State and rules of one topic; knows nothing of links, stages and paths."""
 
-    def __init__(self, state: TopicState, threshold: int, full: bool, retention: int) -> None:
+    def __init__(
+        self, state: TopicState, threshold: int, full: bool, retention: int, measured: bool = True
+    ) -> None:
         self.s = state
         self.group = Group(state.topic, threshold, state.subs)
         self._everything = threshold == 0
         self._full = full
         self._retention = retention
+        # Whether kept events are bounded in bytes, too: where subscribers may stay away.
+        self._measured = measured
         # Derived from the group and the order; None when either has changed.
         self._split: tuple[list[str], tuple[str, ...]] | None = None
 
@@ -111,7 +115,7 @@ class Manager:
         first = s.count + 1
         s.count += len(events)
         s.numbered[events[0].publisher] = events[-1].seq
-        size = wire.size(events) if self._retention else 0
+        size = wire.size(events) if self._measured else 0
         s.log.append(Batch(first, events, session, now, s.forgotten, size))
         s.retained += len(events)
         s.retained_bytes += size

@@ -134,7 +134,8 @@ class Stage(Service):
 
     def _manager(self, state: TopicState) -> Manager:
         options = self.options
-        return Manager(state, options.threshold, options.stamp == "full", options.retention)
+        full = options.stamp == "full"
+        return Manager(state, options.threshold, full, options.retention, options.leased)
 
     @property
     def idle(self) -> bool:
@@ -173,7 +174,7 @@ class Stage(Service):
         if queue or not self._may_begin(request.topic):
             self.s.requests.setdefault(request.topic, []).append(waiting)
             return []
-        return self._begin(waiting, now)
+        return [*self._begin(waiting, now), *self.leases.watch()]
 
     def _admit(self, topics: tuple[str, ...]) -> None:
         """Topics named for the first time get the lowest ranks (directory.py says why nobody else
