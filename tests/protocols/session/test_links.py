@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from inorder.core.effect import CancelTimer, Note, Send, SetTimer
 from inorder.core.pack import pack, unpacker
-from inorder.protocols.session.links import Links, Sessions, durable
+from inorder.core.wire import encode
+from inorder.protocols.session.links import Links, Sessions, above, durable
 from inorder.protocols.session.messages import Ack, Bye, Frame, Unknown
 from tests.protocols.session.wire import End, Wire, messages, numbers
 
@@ -290,7 +291,7 @@ def test_a_new_session_ends_the_old_one():
     assert sent == Send("c", Frame(2, 0, 1, 0, "1")), "what was on its way goes on in the new one"
     refusal = links.refuse("c", Frame(1, 0, 1, 0, "1"))
     assert refusal == [Note("old_session", "c"), Send("c", Unknown(1, 2))]
-    assert links.refuse("c", Ack(1, 0, 1)) == [Note("old_session", "c")]
+    assert links.refuse("c", Ack(1, 0, 1)) == refusal
 
 
 def test_an_ended_session_is_one_row_and_goes_on_where_it_ended():
@@ -349,12 +350,40 @@ def test_a_client_begins_anew_above_the_floor():
     links.post("s", "1")
     links.flush(0.0)
     links.begin_anew("s", 7)
-    assert links.session("s") == 8
+    assert links.session("s") == above(7, 3) > 7
     links.post("s", "1")
     [frame] = messages(links.flush(0.0))
-    assert (frame.session, frame.number) == (8, 1)
+    assert (frame.session, frame.number) == (above(7, 3), 1)
     links.begin_anew("s", 2)
-    assert links.session("s") == 9, "never below its own"
+    assert links.session("s") == above(above(7, 3), 3), "never below its own"
+
+
+def test_no_two_lives_share_a_session_however_often_they_begin_anew():
+    seen = set()
+    for first in range(1, 30):
+        links: Links[str] = Links(0.5, patient=True, first=first << 16)
+        for floor in (0, 0, 5 << 16, 40 << 16, 2**41):
+            assert links.session("s") not in seen
+            seen.add(links.session("s"))
+            links.begin_anew("s", floor)
+            assert links.session("s") > floor
+        seen.add(links.session("s"))
+
+
+def test_a_peer_cannot_use_up_the_numbers(monkeypatch):
+    monkeypatch.setattr("inorder.protocols.session.links.LINK_ENDED_MAX", 1)
+    links: Links[str] = Links(0.5)
+    assert links.refuse("h", Frame(2**63, 0, 1, 0, "1")) == [Note("bad_session", "h")]
+    for name in "hij":
+        links.take(name, Frame(2**63 - 1, 0, 1, 0, "1"))
+        links.end(name)
+    assert links.s.floor == 2**62
+    client: Links[str] = Links(0.5, patient=True, first=1 << 16)
+    client.begin_anew("s", links.s.floor)
+    client.post("s", "1")
+    [frame] = messages(client.flush(0.0))
+    assert links.refuse("c", frame) == []
+    assert encode(frame)
 
 
 def test_an_overflowing_session_is_cut_and_its_peer_must_begin_anew(monkeypatch):
@@ -362,8 +391,39 @@ def test_an_overflowing_session_is_cut_and_its_peer_must_begin_anew(monkeypatch)
     links: Links[str] = Links(0.5)
     for number in range(4):
         links.post("c", str(number), session=1)
+        links.post("service", str(number))
+    assert links.overfull() == ["c"], "services are waited for as long as it takes"
+    links.end("c", cut=True)
     assert Note("link_cut", "c") in links.flush(0.0)
-    assert links.refuse("c", Ack(1, 0, 0))[1:] == [Send("c", Unknown(1, 1))]
+    for session in (0, 1):
+        assert links.refuse("c", Ack(session, 0, 0))[1:] == [Send("c", Unknown(session, 1))]
+    links.post("c", "later", session=1)
+    [frame] = messages(links.flush(0.0))
+    assert (frame.session, frame.number) == (2, 1), "a session that nobody has begun"
+
+
+def test_a_peer_silent_for_hours_is_tried_a_thousand_times_and_comes_back():
+    reachable = True
+
+    def way(message, rng):
+        if not reachable or (isinstance(message, Frame) and message.body == "lost once"):
+            return []
+        return [0.05]
+
+    one, other = pair()
+    wire = Wire(one, other, way)
+    wire.post("a", "first")
+    wire.run(1.0)
+    reachable = False
+    wire.post("a", "lost once", "third")
+    wire.run(3 * 3600.0)
+    assert one.links.s.peers["b"].out.flights[0].tries > 1000
+    reachable = True
+    wire.post("a", "fourth")
+    wire.run(3 * 3600.0 + 30.0)
+    wire.way = fair
+    wire.run(3 * 3600.0 + 60.0)
+    assert other.taken == ["first", "lost once", "third", "fourth"]
 
 
 # The whole: whatever the network does.

@@ -12,7 +12,7 @@ from tests.protocols.total.drive import TOPICS, Net, bodies, of
 
 def sure(net, kind, *, to):
     """Messages of a kind that the ranking has sent to somebody and still keeps."""
-    link = net.machines["ranking"].links.peers.get(to)
+    link = net.machines["ranking"].links.s.peers.get(to)
     return [body for body in (link.unacked if link else []) if isinstance(body, kind)]
 
 
@@ -129,7 +129,7 @@ def late_answer():
     ranking = net.machines["ranking"]
     assert (ranking.s.phase, ranking.s.attempt) == ("freezing", 2)
     for number in (1, 2, 3):
-        link = ranking.links.peers[f"stage{number}"]
+        link = ranking.links.s.peers[f"stage{number}"]
         answer = Frozen(0, 1, ((f"t{number}", 0),))
         ranking._bodies[Frozen](f"stage{number}", answer, 0.0)
         assert link.received
@@ -144,7 +144,7 @@ def test_answers_to_an_attempt_that_was_given_up_count_for_nothing():
 def test_without_attempts_they_would_install_a_wrong_cut(monkeypatch):
     weakened.no_attempts(monkeypatch)
     ranking = late_answer()
-    installs = [body for body in ranking.links.peers["stage2"].unacked if isinstance(body, Install)]
+    installs = [body for body in ranking.links.s.peers["stage2"].unacked if isinstance(body, Install)]
     assert [dict(each.cut)["t2"] for each in installs] == [0], "one event of t2 is missing in it"
 
 
@@ -277,7 +277,7 @@ def test_a_ranking_that_crashes_in_any_phase_goes_on(phase):
     for _ in range(3):
         for name in ("ranking", "stage1", "stage2", "stage3"):
             machine = net.machines[name]
-            for peer in sorted(machine.links.peers):
+            for peer in sorted(machine.links.s.peers):
                 net.fire(name, f"resend/{peer}")
         net.fire("ranking", "collect")
     assert net.machines["stage2"].s.order == ("t3", "t1", "t2")

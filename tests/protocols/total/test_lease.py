@@ -285,11 +285,11 @@ def test_an_answer_of_old_changes_nothing():
     net.fire("a", "renew")
     client = net.machines["a"]
     before = client.snapshot()
-    assert client.receive("stage1", Renewed((("t1", 1, False),)), 0.0) == []
-    assert client.receive("stage1", Renewed((("t1", 0, False), ("t1", 1, True))), 0.0) == []
+    old = (("t1", 0, 1, False), ("t1", 0, 2, False), ("t1", 1, 1, False), ("t1", 0, 1, True))
+    assert client.receive("stage1", Renewed(old), 0.0) == []
     assert client.snapshot() == before
     with pytest.raises(BadMessage, match="not home"):
-        client.receive("stage2", Renewed((("t1", 2, False),)), 0.0)
+        client.receive("stage2", Renewed((("t1", 1, 2, False),)), 0.0)
 
 
 def test_who_is_forgotten_between_its_walk_and_its_end_is_not_misled():

@@ -12,6 +12,10 @@ Rule 5: forgetting is by number, never by a clock. Of an ended session stays one
         LINK_ENDED_MAX rows the oldest go and raise the floor: a session that is not above it is
         answered `Unknown`, and its owner begins another one with a larger number.
 
+Rule 6: the number of a session says who began it. Its lowest bits are free for a service that has
+        to begin one itself, then comes the life of the client, and above it how often that life had
+        to begin anew. So no two lives ever share a number.
+
 Theory (the report asks for FIFO links in Lemma 1 and re-sends requests in "Reliability", which
 together break both FIFO and uniqueness: errata F1, F2, S14). Services are durable: their sessions
 with each other have number 0 and never end. A client forgets everything in a crash, so its sessions
@@ -42,6 +46,12 @@ from inorder.protocols.session.messages import Ack, Body, Bye, Frame, Unknown
 from inorder.protocols.session.outgoing import Outgoing
 
 RESEND = "resend"
+
+# Sessions of one life: bit 40 and up count how often it began anew. What is larger than the last
+# number is refused, and no floor rises above half of it: a peer must not use up the numbers.
+AGAIN_BITS = 40
+SESSION_MAX = 2**63 - 1
+FLOOR_MAX = 2**62
 
 
 class Link(Struct, Generic[Body], array_like=True):
@@ -130,15 +140,12 @@ class Links(Generic[Body]):
         if self._trusted:
             self._posted.setdefault(peer, []).append(body)
             return
+        if 0 < session <= self.s.floor and not self.knows(peer):
+            session = above(self.s.floor, session)  # nobody knows what was said in that one
         link = self._link(peer)
         if session > link.session:
             link = self._begin(peer, session)
-        out = link.out
-        if len(out.unacked) >= LINK_UNACKED_MAX:
-            # The peer will miss a number, so it must begin another session.
-            self.end(peer, cut=True)
-            return
-        out.post(body)
+        link.out.post(body)
         self._touched[peer] = None
 
     def flush(self, now: float) -> list[Effect]:
@@ -164,6 +171,16 @@ class Links(Generic[Body]):
             self.counts["acks"] += 1
         self._forget_input()
         return effects
+
+    def overfull(self) -> list[str]:
+        """Clients that too much waits for: their sessions are to be cut. Services are waited for
+        as long as it takes, what waits for them is bounded by the rounds under way."""
+        peers = self.s.peers
+        return [
+            peer for peer in self._touched
+            if peer in peers and peers[peer].session
+            and len(peers[peer].out.unacked) > LINK_UNACKED_MAX
+        ]  # fmt: skip
 
     def discard(self) -> None:
         """Replay: what was posted is kept as unacknowledged, nothing is sent."""
@@ -235,21 +252,21 @@ class Links(Generic[Body]):
         """What is said instead, if a message is not even looked at."""
         link = self.s.peers.get(source) or self.s.ended.get(source)
         session = message.session
+        if session > SESSION_MAX:
+            return [Note("bad_session", source)]
         if link is None:
             if 0 < session <= self.s.floor:
                 return [Note("unknown_session", source), self._unknown(source, session)]
             full = len(self.s.peers) >= LINK_PEERS_MAX
             return [Note("too_many_peers", source)] if full else []
-        if isinstance(link, Ended) and link.cut and session == link.session:
-            return [Note("unknown_session", source), self._unknown(source, session, session)]
+        if isinstance(link, Ended) and link.cut and session <= link.session:
+            return [Note("unknown_session", source), self._unknown(source, session, link.session)]
         if message.token < link.token:
             return [Note("fenced", source)]
         if session >= link.session:
             return []
-        refusal: list[Effect] = [Note("old_session", source)]
-        if isinstance(message, Frame):
-            refusal.append(self._unknown(source, session, link.session))
-        return refusal
+        # Perhaps its present one, all the same: then it must begin another.
+        return [Note("old_session", source), self._unknown(source, session, link.session)]
 
     def _unknown(self, source: str, session: int, floor: int = 0) -> Send:
         return Send(source, Unknown(session, max(floor, self.s.floor), self._channel))
@@ -367,7 +384,7 @@ class Links(Generic[Body]):
 
     def begin_anew(self, peer: str, floor: int) -> None:
         """The peer remembers nothing up to this number. What was on its way is lost."""
-        self._begin(peer, max(self.session(peer), floor) + 1)
+        self._begin(peer, above(max(self.session(peer), floor), self._first))
 
     def may_end(self, peer: str) -> bool:
         """Whether nothing of this session is under way, as far as this end can see."""
@@ -389,7 +406,9 @@ class Links(Generic[Body]):
         """Keep one row of a session, and not too many rows. If something is on its way it is lost,
         and the session is `cut`."""
         s = self.s
-        link = s.peers.pop(peer)
+        # Nothing says in a log that an ended session goes on with a frame that came early.
+        link = self._link(peer)
+        del s.peers[peer]
         self._kept_bytes -= link.into.bytes
         if cut:
             self._notes.append(Note("link_cut", peer))
@@ -404,7 +423,7 @@ class Links(Generic[Body]):
         # A tenth at once, so that forgetting costs nothing per session.
         oldest = sorted(s.ended, key=lambda name: s.ended[name].place)
         for name in oldest[: max(1, LINK_ENDED_MAX // 10)]:
-            s.floor = max(s.floor, s.ended.pop(name).session)
+            s.floor = max(s.floor, min(s.ended.pop(name).session, FLOOR_MAX))
 
     def hear(self, peer: str) -> None:
         """The peer has shown itself otherwise than in this session."""
@@ -460,6 +479,15 @@ class Links(Generic[Body]):
         link: Link[Body] = Link(session=session, token=old.token if old else 0)
         self.s.peers[peer] = link
         return link
+
+
+def above(floor: int, first: int) -> int:
+    """A session that is above a floor, of the life whose first session is `first`.
+
+    >>> above(7, 3) == above(0, 3) == 2**40 + 3
+    True
+    """
+    return ((floor >> AGAIN_BITS) + 1) << AGAIN_BITS | first
 
 
 def durable(sessions: Sessions[Any]) -> Sessions[Any]:

@@ -127,7 +127,7 @@ class Outgoing(Struct, Generic[Body], array_like=True):
             for number in range(first, last + 1):
                 flight = self.flights[number - floor - 1]
                 before = flight.at < at if flight.tries else number < proof
-                if not before or at - flight.at < spacing_s * 2**flight.tries:
+                if not before or at - flight.at < spacing_s * (1 << min(flight.tries, 32)):
                     continue
                 self._relaunch(number, now)
                 yield number

@@ -1,8 +1,8 @@
 """What an application publishes and subscribes through: a publisher and a subscriber in one.
 
 Rule 1: a client forgets its subscriptions in a crash and begins a new *life*, whose number is on
-        disk before anything of it is visible. Sessions and versions carry it, so nothing of an
-        older life can replace anything of a newer one.
+        disk before anything of it is visible, a sign of life included. Sessions and versions carry
+        it, so nothing of an older life can replace anything of a newer one.
 Rule 2: the topics its managers may have it registered for are on disk too; the first walk of a
         new life visits them, and those not wanted any more are told so. Those that a walk has
         told are forgotten when there are many of them.
@@ -197,11 +197,13 @@ class Client:
             raise BadMessage(source, f"{kind.__name__} is nothing for a client")
         if frame.session < links.session(source):
             # Tell the stage that the session is over, or it would never fall silent.
-            return [Note("old_session", source), links.greeting(source)]
+            shown = self._record(0, ())
+            return [*shown, Note("old_session", source), links.greeting(source)]
         if frame.session > links.session(source):
-            # A session of an earlier life, begun above a floor: ours must be above it too.
+            # Of an earlier life that began anew, or begun by the stage: ours must be above it.
+            shown = self._record(0, ())
             effects = self._begin_anew(source, frame.session, now)
-            return [*effects, links.greeting(source)]
+            return [*shown, *effects, links.greeting(source)]
         if refusal := links.refuse(source, frame):
             return refusal
         place = links.place(source, frame)

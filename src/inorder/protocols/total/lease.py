@@ -82,7 +82,7 @@ class Leases:
             manager.report(source, have)
             kept = manager.keeps(source, known)
             if not kept or known < manager.s.forgotten:
-                standing.append((topic, manager.s.forgotten, kept))
+                standing.append((topic, known, manager.s.forgotten, kept))
             elif have < manager.s.published and topic not in stage.s.beats:
                 # Nothing later will show that it is missing.
                 repaired = manager.repair(have + 1, manager.s.published)

@@ -55,6 +55,8 @@ class Accepted(Struct, frozen=True, gc=False, array_like=True, tag="accepted"):
     count: int
     epoch: int
     stamp: Stamp
+    # For a publisher that diffuses its events itself.
+    forgotten: int = 0
 
 
 class Events(Struct, frozen=True, gc=False, array_like=True, tag="events"):
@@ -139,9 +141,9 @@ class Renew(Struct, frozen=True, gc=False, array_like=True, tag="renew"):
     topics: tuple[tuple[str, int, int], ...]
 
 
-# A topic, the number of those it has forgotten, and whether the one asking is still registered
-# and has been ever since the number it knew.
-Standing = tuple[str, int, bool]
+# A topic, how many forgotten the one asking knew of, how many there are, and whether it is still
+# registered and has been ever since.
+Standing = tuple[str, int, int, bool]
 
 
 class Renewed(Struct, frozen=True, gc=False, array_like=True, tag="renewed"):

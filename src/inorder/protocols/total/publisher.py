@@ -109,7 +109,9 @@ class Publisher:
         others = without(accepted.stamp, topic)
         effects: list[Effect] = []
         if self._options.diffusion == "publisher" and accepted.first:
-            batch = Events(topic, accepted.first, accepted.epoch, others, events)
+            batch = Events(
+                topic, accepted.first, accepted.epoch, others, events, accepted.forgotten
+            )
             effects.append(Diffuse(topic, batch))
         for number, event in enumerate(events, accepted.first):
             # Without a first number the manager knows no more which ones it gave.

@@ -157,6 +157,10 @@ class Service(ABC):
         record = self._log(Took(source, frames, now))
         self.links.acknowledged(source, frame, now)
         effects = self._apply(source, frames, now)
+        for peer in self.links.overfull():
+            # It will miss something, so it must begin another session.
+            record += self._log(Over(peer, cut=True))
+            self.links.end(peer, cut=True)
         return [*record, *effects, *self.links.flush(now)]
 
     def _apply(self, source: str, frames: tuple[Frame[Body], ...], now: float) -> list[Effect]:

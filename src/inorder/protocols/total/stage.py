@@ -308,7 +308,8 @@ class Stage(Service):
     def _accepted(self, topic: str, batch: Batch, others: Stamp) -> Accepted:
         events = batch.events
         stamp = with_own(others, topic, batch.last)
-        return Accepted(topic, events[0].seq, batch.first, len(events), batch.epoch, stamp)
+        where = (topic, events[0].seq, batch.first, len(events), batch.epoch, stamp)
+        return Accepted(*where, batch.forgotten)
 
     # Subscriptions.
 

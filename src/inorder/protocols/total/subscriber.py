@@ -208,9 +208,10 @@ class Subscriber:
         self._links.post(self._directory.home(self._directory.lowest(visit)), walk)
 
     def walk_again(self) -> None:
-        """A stage has forgotten its session with us, perhaps with the end of our walk. A second
-        walk of the same version only finds a later beginning."""
+        """A stage has forgotten its session with us, perhaps with the end of our walk, and others
+        may have forgotten that it passed: only a new version is registered everywhere."""
         if self.s.walking is not None:
+            self.s.count += 1
             self._walk()
 
     def on_walk_done(self, source: str, done: WalkDone, now: float) -> list[Effect]:
@@ -364,13 +365,13 @@ class Subscriber:
     def on_renewed(self, source: str, renewed: Renewed, now: float) -> list[Effect]:
         """What the manager says of topics that have forgotten somebody; old news change nothing."""
         s = self.s
-        for topic, _, _ in renewed.topics:
+        for topic, *_ in renewed.topics:
             self._check_home(source, topic)
         effects: list[Effect] = []
-        for topic, forgotten, kept in renewed.topics:
+        for topic, known, forgotten, kept in renewed.topics:
             held = topic in s.engine.active or topic in s.doubted
-            if not held or forgotten <= s.known[topic]:
-                continue
+            if not held or known != s.known[topic] or forgotten <= known:
+                continue  # an answer to what we asked when we knew less, or held something else
             if not kept:
                 effects += self._begin_again(topic, now)
                 continue
@@ -387,7 +388,9 @@ class Subscriber:
         s = self.s
         s.doubted.discard(topic)
         self.engine.suspend([topic])
-        s.changes.append(Change("renew", "", [topic], s.engine.clock[topic] + 1))
+        # The clock is ahead of what has come if stamps of other topics have raised it (tag).
+        first = min(s.engine.clock[topic], s.numbers[topic].have) + 1
+        s.changes.append(Change("renew", "", [topic], first))
         return [Note("lapsed", topic), *self._next_change(now)]
 
     def _arm(self) -> list[Effect]:

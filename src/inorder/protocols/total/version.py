@@ -8,8 +8,9 @@ from __future__ import annotations
 
 LIFE_BITS = 32
 
-# Sessions that one life may begin with one stage, if ever its former ones are forgotten there.
+# Where the life stands in the number of a session (../session/links.py).
 SESSION_BITS = 16
+LIVES_MAX = 1 << 24
 
 
 def version_of(life: int, change: int) -> int:
@@ -35,13 +36,13 @@ def session_of(life: int) -> int:
     >>> session_of(2) > session_of(1)
     True
     """
-    return life << SESSION_BITS
+    return life % LIVES_MAX << SESSION_BITS
 
 
 def begun_by(session: int, life: int) -> bool:
-    """Whether a life may have begun this session: its own are above those of earlier lives.
+    """Whether a session belongs to this life.
 
     >>> begun_by(session_of(2), 2), begun_by(session_of(2), 3)
     (True, False)
     """
-    return session >> SESSION_BITS >= life
+    return (session >> SESSION_BITS) % LIVES_MAX == life % LIVES_MAX
