@@ -13,7 +13,7 @@ from tests.protocols.total.drive import TOPICS, Net, bodies, of
 def sure(net, kind, *, to):
     """Messages of a kind that the ranking has sent to somebody and still keeps."""
     link = net.machines["ranking"].links.s.peers.get(to)
-    return [body for body in (link.unacked if link else []) if isinstance(body, kind)]
+    return [body for body in (link.out.unacked if link else []) if isinstance(body, kind)]
 
 
 def net_of_all(**options):
@@ -132,7 +132,7 @@ def late_answer():
         link = ranking.links.s.peers[f"stage{number}"]
         answer = Frozen(0, 1, ((f"t{number}", 0),))
         ranking._bodies[Frozen](f"stage{number}", answer, 0.0)
-        assert link.received
+        assert link.into.received
     return ranking
 
 
@@ -144,7 +144,8 @@ def test_answers_to_an_attempt_that_was_given_up_count_for_nothing():
 def test_without_attempts_they_would_install_a_wrong_cut(monkeypatch):
     weakened.no_attempts(monkeypatch)
     ranking = late_answer()
-    installs = [body for body in ranking.links.s.peers["stage2"].unacked if isinstance(body, Install)]
+    sent = ranking.links.s.peers["stage2"].out.unacked
+    installs = [body for body in sent if isinstance(body, Install)]
     assert [dict(each.cut)["t2"] for each in installs] == [0], "one event of t2 is missing in it"
 
 
