@@ -149,10 +149,10 @@ def early_confirmation(patch: pytest.MonkeyPatch) -> None:
 def own_news_only(patch: pytest.MonkeyPatch) -> None:
     """A change that caused no filter of its own is confirmed at once."""
 
-    def owe(self: Topic, link: str, number: int, version: int) -> None:
+    def owe(self: Topic, link: str, number: int, version: int, missing: Any = ()) -> None:
         seen = {n: one.needed for n, one in self.filters.items()}
         before = getattr(self, "_last", {})
-        original(self, link, number, version)
+        original(self, link, number, version, missing)
         duty = self.s.duties[link].pop()
         needs = tuple(need for need in duty.needs if before.get(need[0]) != need[2])
         self.s.duties[link].append(type(duty)(number, version, needs))

@@ -16,8 +16,9 @@ Theory: "Parametric Subscriptions for Content-Based Publish/Subscribe Networks",
 idea of variables local to a link. Its algorithm (Fig. 3 and 6) does not work as printed: errata
 E-C1 to E-C19. This one keeps the idea and replaces the propagation.
 
-A broker's memory lasts as long as its links: when a link breaks, both ends forget what came by it,
-and begin anew when it is back. Events under way on a broken link are lost.
+A broker keeps nothing on disk. A link that is gone for good (`disconnect`) takes along what came by
+it. One that begins anew because an end of it has crashed (`renew`, `recover`) gives back what was
+known, and nothing that was confirmed is lost meanwhile: repair.py.
 """
 
 from __future__ import annotations
@@ -25,18 +26,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from inorder.content.choices import ENGINE, SUMMARY, engine_named, summary_named
 from inorder.content.door import delta_problem, topic_problem
 from inorder.content.edge import ClientLink, Edge
 from inorder.content.links import Filter, FilterState
-from inorder.content.messages import Adv, Bye, Fack, Flt, Hello, Installed, News, Pub
+from inorder.content.messages import Adv, Bye, Fack, Flt, Hello, Installed, News, Pub, Said
 from inorder.content.overlay import Overlay, OverlayState
 from inorder.content.recent import Recent, Seen
+from inorder.content.repair import TIMER as PATIENCE
+from inorder.content.repair import Repair, RepairState
 from inorder.content.smoothing import Smoothing
 from inorder.content.state import pack_state, state_unpacker
-from inorder.content.topic import Asked, Topic, TopicState
+from inorder.content.topic import UNANSWERED, Asked, Topic, TopicState
 from inorder.core.effect import CancelTimer, Effect, Note, Send, SetTimer
 from inorder.core.errors import BadMessage, Misuse, PeerFault
 from inorder.core.limits import (
@@ -71,6 +74,7 @@ class _State(Struct):
     seen: list[Seen] = []
     # When the timer will run out, if it runs.
     alarm: float | None = None
+    repair: RepairState = field(default_factory=RepairState)
 
 
 _unpack = state_unpacker(_State)
@@ -102,6 +106,7 @@ class Broker:
         self._topics = {name: self._topic_of(one) for name, one in sorted(state.topics.items())}
         self._counts: dict[str, float] = {}
         self._edge = Edge(self)
+        self.repair = Repair(self, state.repair)
         # Of the input in progress: topics to settle, and (topic, link, number, version) to confirm.
         self._dirty: dict[str, None] = {}
         self._owed: list[tuple[str, str, int, int]] = []
@@ -115,6 +120,7 @@ class Broker:
             Fack: self._on_fack,
             Pub: self._on_pub,
             News: self._on_news,
+            Said: self._on_said,
         }
 
     @property
@@ -152,6 +158,22 @@ class Broker:
         self._s.neighbours[neighbour] = False
         return [Send(neighbour, Hello(self._overlay.beyond(neighbour)))]
 
+    def recover(self, neighbours: tuple[str, ...], clients: tuple[str, ...]) -> list[Effect]:
+        """After a crash, before anything else: who must be asked what this broker has forgotten."""
+        self._s.neighbours.update(dict.fromkeys(sorted(neighbours), False))
+        return self.repair.recover(neighbours, clients)
+
+    def renew(self, neighbour: str, now: float) -> list[Effect]:
+        """A link to another broker begins anew: one end may have forgotten everything."""
+        if neighbour not in self._s.neighbours:
+            return self.connect(neighbour, now)
+        self._s.neighbours[neighbour] = False
+        for name in self._topics:
+            self._due.pop((name, neighbour), None)
+        effects = self.repair.renew(neighbour)
+        hello = Hello(self._overlay.beyond(neighbour), again=True)
+        return [*effects, Send(neighbour, hello), *self._settle(now)]
+
     def disconnect(self, link: str, now: float) -> list[Effect]:
         """A link, to a broker or a client, is lost: forget what came by it."""
         if link not in self._s.neighbours and link not in self._s.clients:
@@ -162,15 +184,20 @@ class Broker:
         self._s.clients.pop(link, None)
         self._s.neighbours.pop(link, None)
         self.forgive(link)
+        self.repair.drop(link)
         for name, topic in self._topics.items():
             topic.silenced(link)
             self._due.pop((name, link), None)
             topic.s.asked.pop(link, None)
             topic.forget(link)
             self._dirty[name] = None
+        return self.lose_members(link)
+
+    def lose_members(self, link: str) -> list[Effect]:
+        """Nothing is known any more of what is behind a link."""
         left = self._overlay.behind(link)
         self._overlay.remove(left)
-        return self._tell(News(left=left)) if left else []
+        return self._tell(News(left=left), link) if left else []
 
     def _tell(self, news: News, but: str = "") -> list[Effect]:
         """Also those who have not answered the greeting yet: what it said is out of date now."""
@@ -192,6 +219,8 @@ class Broker:
             raise BadMessage(source, f"makes a tree of more than {CONTENT_TREE_MEMBERS_MAX}")
         mine = Hello(self._overlay.beyond(source))
         s.neighbours[source] = True
+        if message.again:
+            self.repair.s.asking[source] = True
         self._overlay.add(source, message.members)
         self._dirty.update(dict.fromkeys(self._topics))
         effects: list[Effect] = [] if greeted else [Send(source, mine)]
@@ -229,7 +258,10 @@ class Broker:
         return [*effects, *self._settle(now)]
 
     def fire(self, timer: str, now: float) -> list[Effect]:
-        assert timer == TIMER, f"the only timer is {TIMER!r}, {timer!r} fired"
+        if timer == PATIENCE:
+            lost = [Note("client_given_up", client) for client in self.repair.give_up()]
+            return [*lost, *self._settle(now)]
+        assert timer == TIMER, f"no timer {timer!r} is ever set"
         # The timer has run: what rounding, or a clock set back, says cannot be earlier than that.
         now = now if self._s.alarm is None else max(now, self._s.alarm)
         self._s.alarm = None
@@ -251,11 +283,17 @@ class Broker:
             raise BadMessage(source, f"{kind.__name__} before a greeting")
         return self._edge.handle(source, message)
 
+    def _on_said(self, source: str, message: Said, now: float) -> list[Effect]:
+        self.repair.said(source)
+        return []
+
     def _on_adv(self, source: str, message: Adv, now: float) -> list[Effect]:
         if trouble := topic_problem(message.topic):
             raise BadMessage(source, trouble)
         known = self._topics.get(message.topic)
         session = known.s.advertisers.get(source) if known else None
+        if self.repair.advertised(source, message.topic):
+            session = None  # of the link as it was before
         if message.on:
             if session is not None or message.session < 1:
                 raise BadMessage(source, f"advertises {message.topic!r} twice, or in no session")
@@ -327,6 +365,7 @@ class Broker:
             self.require_room([name], source)
             self._s.topics[name] = TopicState(name)
             self._topics[name] = self._topic_of(self._s.topics[name])
+            self.repair.look_at(self._topics[name])
         return self._topics[name]
 
     def require_room(self, names: Iterable[str], source: str) -> None:
@@ -349,6 +388,10 @@ class Broker:
             raise BadMessage(link, f"has {CONTENT_UNCONFIRMED_MAX} changes unconfirmed")
         self._owed.append((topic.s.name, link, number, version))
         self.touch(topic.s.name)
+
+    def owe_word(self, topic: Topic, neighbour: str) -> None:
+        """`Said` must wait until what the neighbour counts as wanting is in force."""
+        self._owed.append((topic.s.name, neighbour, 0, 0))
 
     def _topic_of(self, state: TopicState) -> Topic:
         return Topic(state, self._make_engine(), self._filter_of)
@@ -380,22 +423,25 @@ class Broker:
                 self._count("filters_sent", len(messages))
                 effects += [Send(neighbour, message) for message in messages]
         for name, link, number, version in owed:
-            if link in self._s.clients or link in self._topics[name].s.asked:
-                self._topics[name].owe(link, number, version)
+            if version == 0 or link in self._s.clients or link in self._topics[name].s.asked:
+                self._topics[name].owe(link, number, version, self.repair.s.missing)
         for name in dirty:
             effects += self._confirm(self._topics[name])
             self._note_due(self._topics[name])
             if self._topics[name].idle:
                 del self._topics[name], self._s.topics[name]
-        return [*effects, *self._set_alarm(now)]
+        return [*effects, *self.repair.say(), *self._set_alarm(now)]
 
     def _advertise(self, topic: Topic) -> list[Effect]:
         effects: list[Effect] = []
         for neighbour in self.neighbours:
             asked = topic.s.asked.get(neighbour)
             if topic.is_wanted_by(neighbour) == (asked is not None):
+                if asked is None and topic.entry(neighbour, UNANSWERED):
+                    topic.forget(neighbour)
                 continue
             if asked is None:
+                self.repair.opens(topic, neighbour)
                 self._s.sessions += 1
                 topic.s.asked[neighbour] = Asked(self._s.sessions)
                 effects.append(Send(neighbour, Adv(topic.s.name, True, self._s.sessions)))
@@ -412,7 +458,7 @@ class Broker:
             if link in self._s.clients:
                 life = self._s.clients[link].life
                 effects.append(Send(link, Installed(duty.number, duty.version, life)))
-            else:
+            elif duty.version:
                 session = topic.s.asked[link].session
                 effects.append(Send(link, Fack(topic.s.name, session, duty.version)))
         return effects

@@ -328,11 +328,12 @@ class Client:
         if self._recent.origin(pub) is not None:
             self._count("repeated")
             return [Note("repeated_event", event_id(pub.publisher, pub.seq))]
+        # Also one that does not match: when it comes again it would be out of its order.
+        self._recent.add(pub, self._s.edge)
         sids = self._matching(pub)
         if not sids:
             self._count("spurious")
             return [Note("spurious_event", event_id(pub.publisher, pub.seq))]
-        self._recent.add(pub, self._s.edge)
         self._count("delivered", len(sids))
         return [Handed(pub, sids)]
 

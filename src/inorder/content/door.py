@@ -91,6 +91,8 @@ def delta_problem(delta: Delta, known: Mapping[int, Entry], reset: bool) -> str 
         return "an entry is changed twice"
     if any(rid not in rids for rid in sorted(gone | changed)):
         return "an entry is not known"
+    if any(rid < 1 for rid in sorted(new)):
+        return "an entry has no number"
     if any(rid in rids and rid not in gone for rid in sorted(new)):
         return "an entry is known already"
     if len(rids) - len(gone) + len(new) > CONTENT_LINK_ENTRIES_MAX:

@@ -70,7 +70,8 @@ class Edge:
         for sid, name in sorted(link.topics.items()):
             if sid not in kept:
                 self._end(source, sid, link, self._broker.topics[name])
-        link.awaited = dict.fromkeys(sorted(link.topics), True)
+        returns = source in self._broker.repair.s.expected
+        link.awaited = dict.fromkeys(sorted(kept if returns else link.topics), True)
         link.life = message.life
         self._broker.forgive(source)
         for name in sorted(link.advertised):
@@ -78,7 +79,7 @@ class Edge:
                 self._silence(source, name, link)
         for topic in topics:
             self._advertise(source, topic, link)
-        return []
+        return [] if link.awaited else self._broker.repair.arrived(source)
 
     def _on_adv(self, source: str, message: Adv, link: ClientLink) -> list[Effect]:
         if trouble := topic_problem(message.topic):
@@ -105,6 +106,8 @@ class Edge:
     def _on_sub(self, source: str, message: Sub, link: ClientLink) -> list[Effect]:
         if trouble := topic_problem(message.topic) or forms_problem(message.forms):
             raise BadMessage(source, trouble)
+        if message.sid < 1:
+            raise BadMessage(source, f"numbers a subscription {message.sid}")
         if message.sid in link.topics:
             if message.sid not in link.awaited:
                 return _refusal(source, message, "DUPLICATE_SUBSCRIPTION", "is known already")
@@ -119,7 +122,7 @@ class Edge:
         link.awaited.pop(message.sid, None)
         link.topics[message.sid] = message.topic
         topic.put(source, message.sid, message.forms, message.version)
-        return []
+        return [] if link.awaited else self._broker.repair.arrived(source)
 
     def _on_set(self, source: str, message: Set, link: ClientLink) -> list[Effect]:
         if message.sid not in link.topics:

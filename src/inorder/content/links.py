@@ -232,15 +232,16 @@ class Filter:
 
     def _messages(self, delta: Delta, reset: bool) -> Iterator[Flt]:
         chunks = list(_chunks(delta.added))
+        more = reset
         for chunk in chunks[:-1]:
-            yield self._message(Delta(added=chunk), reset)
+            yield self._message(Delta(added=chunk), reset, more)
             reset = False
         last = chunks[-1] if chunks else ()
         yield self._message(Delta(delta.deleted, last, delta.moved), reset)
 
-    def _message(self, delta: Delta, reset: bool) -> Flt:
+    def _message(self, delta: Delta, reset: bool, more: bool = False) -> Flt:
         self.s.sent += 1
-        return Flt(self._topic, self.s.session, self.s.sent, reset, delta)
+        return Flt(self._topic, self.s.session, self.s.sent, reset, delta, more)
 
 
 def _opened(window: tuple[int, Window]) -> tuple[float, int]:

@@ -5,8 +5,9 @@ Rule 1: names of parameters never travel; forms (a skeleton and its values) and 
         delta between two brokers (the paper's broker variables, Sec. 4.3).
 Rule 2: each message is applied as a whole. All variables of one update stand in one `Set` (E-C7b),
         all changes of a summary in one `Flt` (E-C6).
-Rule 3: links are reliable and keep the order. What a link is when it begins is said by `Attach` or
-        `Hello`; nothing is listened to before.
+Rule 3: links are reliable and keep the order; over a network that does neither, each of them is a
+        session (guarantee/lines.py). What a link is when it begins is said by `Attach` or `Hello`;
+        nothing is listened to before.
 
 A *session* is the time between an advertisement and its end on one link. The advertiser numbers it,
 and the filters that answer it carry the number: those of a closed session are recognised (E-C19).
@@ -92,9 +93,13 @@ class Pub(Struct, frozen=True, gc=False, array_like=True, tag="pub"):
 
 
 class Hello(Struct, frozen=True, gc=False, array_like=True, tag="hello"):
-    """A broker begins a link: the brokers that would hang on it, itself among them."""
+    """A broker begins a link: the brokers that would hang on it, itself among them.
+
+    `again`: there was a link before, of which one end may have forgotten everything (repair.py).
+    """
 
     members: tuple[str, ...]
+    again: bool = False
 
 
 class News(Struct, frozen=True, gc=False, array_like=True, tag="news"):
@@ -102,6 +107,10 @@ class News(Struct, frozen=True, gc=False, array_like=True, tag="news"):
 
     joined: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+
+
+class Said(Struct, frozen=True, gc=False, array_like=True, tag="said"):
+    """Since the link began anew the sender has said all that it, and what is behind it, knew."""
 
 
 class Bye(Struct, frozen=True, gc=False, array_like=True, tag="bye"):
@@ -113,7 +122,7 @@ class Bye(Struct, frozen=True, gc=False, array_like=True, tag="bye"):
 class Flt(Struct, frozen=True, gc=False, array_like=True, tag="flt"):
     """What the sender's side wants of a topic: a change, or with `reset` all of it.
 
-    `version` counts the filters of one session from 1.
+    `version` counts the filters of one session from 1. `more`: the reset goes on in the next one.
     """
 
     topic: str
@@ -121,6 +130,7 @@ class Flt(Struct, frozen=True, gc=False, array_like=True, tag="flt"):
     version: int
     reset: bool
     delta: Delta
+    more: bool = False
 
 
 class Fack(Struct, frozen=True, gc=False, array_like=True, tag="fack"):
@@ -149,7 +159,7 @@ class Err(Struct, frozen=True, gc=False, array_like=True, tag="err"):
 
 
 ToBroker = (
-    Attach | Adv | Sub | Set | Replace | Unsub | Pub | Hello | News | Bye | Flt | Fack
+    Attach | Adv | Sub | Set | Replace | Unsub | Pub | Hello | News | Said | Bye | Flt | Fack
 )  # fmt: skip
 ToClient = Pub | Installed | Err
 Message = ToBroker | Installed | Err

@@ -15,7 +15,7 @@ Rule 5: a change is confirmed to the link it came from when every advertiser's s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -24,6 +24,9 @@ from msgspec.structs import replace
 from inorder.content.engine import Engine, Form, Forms
 from inorder.content.links import Filter, FilterState
 from inorder.content.messages import Flt
+
+# The number of what stands for somebody who has not answered; neither rids nor sids begin at 0.
+UNANSWERED = 0
 
 MakeFilter = Callable[[str, FilterState], Filter]
 
@@ -44,7 +47,11 @@ class Asked(Struct):
 
 
 class Duty(Struct, frozen=True, gc=False):
-    """A confirmation owed: `needs` are (neighbour, its session, version) still to be confirmed."""
+    """A confirmation owed: `needs` are (neighbour, its session, version) still to be confirmed.
+
+    A session of 0 is that of a neighbour that has not said all. A version of 0 is that of a
+    neighbour that has not answered (repair.py).
+    """
 
     number: int
     version: int
@@ -135,10 +142,12 @@ class Topic:
         self.s.duties.pop(link, None)
 
     def apply(self, link: str, message: Flt) -> None:
-        """A filter that was found in order."""
+        """A filter that was found in order. What stands for a neighbour that has not answered goes
+        with the last piece of its answer."""
         delta = message.delta
+        unanswered = self.entry(link, UNANSWERED) is not None
         if message.reset:
-            kept = {rid for rid, _ in delta.added}
+            kept = {rid for rid, _ in delta.added} | {UNANSWERED}
             for rid in list(self.s.entries.get(link, ())):
                 if rid not in kept:
                     self.remove(link, rid)
@@ -149,6 +158,8 @@ class Topic:
         for rid, vector in delta.moved:
             skeleton, _ = self.s.entries[link][rid].forms[0]
             self.put(link, rid, ((skeleton, vector),), message.version)
+        if unanswered and not message.more:
+            self.remove(link, UNANSWERED)
 
     def wanting(self, attributes: Mapping[str, Any] | None) -> list[str]:
         """The links that want an event, each once; without attributes, all that want any."""
@@ -192,13 +203,39 @@ class Topic:
 
     # Confirmations.
 
-    def owe(self, link: str, number: int, version: int) -> None:
-        needs = tuple(
-            (neighbour, one.s.session, one.needed)
-            for neighbour, one in sorted(self.filters.items())
-            if neighbour != link and one.needed > one.s.acked
-        )
+    def owe(self, link: str, number: int, version: int, missing: Iterable[str] = ()) -> None:
+        """`missing` are the neighbours that have not said all."""
+        told = tuple(self._need(one) for one in sorted(self.filters) if one != link)
+        untold = tuple((one, 0, 0) for one in sorted(missing) if one != link)
+        needs = (*(need for each in told for need in each), *untold)
         self.s.duties.setdefault(link, []).append(Duty(number, version, needs))
+
+    def _need(self, neighbour: str) -> tuple[tuple[str, int, int], ...]:
+        """What a neighbour has still to confirm, if anything."""
+        one = self.filters[neighbour]
+        return ((neighbour, one.s.session, one.needed),) if one.needed > one.s.acked else ()
+
+    def owes_word(self, neighbour: str) -> bool:
+        """Whether what the neighbour counts as wanting is not in force everywhere yet."""
+        return any(duty.version == 0 for duty in self.s.duties.get(neighbour, ()))
+
+    def suspend(self, neighbour: str) -> None:
+        """The filters told to a neighbour may be forgotten there: what needs them must wait."""
+        self.s.filters.pop(neighbour, None)
+        self.filters.pop(neighbour, None)
+        self._rewrite(neighbour, ((neighbour, 0, 0),))
+
+    def resolve(self, neighbour: str) -> None:
+        """The neighbour has said all: what waited for that needs its confirmations now."""
+        self._rewrite(neighbour, self._need(neighbour) if neighbour in self.filters else ())
+
+    def _rewrite(self, neighbour: str, by: tuple[tuple[str, int, int], ...]) -> None:
+        """Replace all needs about a neighbour."""
+        for queue in self.s.duties.values():
+            for place, duty in enumerate(queue):
+                kept = tuple(need for need in duty.needs if need[0] != neighbour)
+                if kept != duty.needs:
+                    queue[place] = replace(duty, needs=(*kept, *by))
 
     def postpone(self, neighbour: str, version: int, last: int) -> None:
         """Needs of a version that went out in several pieces are needs of the last."""
@@ -227,5 +264,7 @@ class Topic:
 
     def _open_need(self, need: tuple[str, int, int]) -> bool:
         neighbour, session, version = need
+        if session == 0:
+            return True
         known = self.s.filters.get(neighbour)
         return known is not None and known.session == session and known.acked < version

@@ -1,14 +1,13 @@
-"""A machine on a network of content brokers: its diffusions and joins in the brokers' words.
+"""What joins machines of any guarantee to a network of content brokers.
 
-Rule 1: a diffusion becomes a publication at the edge broker. If its message is about one event, the
-        event's attributes are matched; any other message goes to everybody who wants anything of
-        its topic (a topic manager's batch, say: its receivers need all of it to keep the order).
-Rule 2: a join becomes a subscription, and is confirmed when that is installed: from then on every
-        matching publication is due.
-Rule 3: everything that arrives and is new is passed on, also what does not match any more: an
-        order may want to know that it came. Whoever delivers filters last (compose.py).
-Rule 4: every topic is advertised when the link begins, and again after a crash. The edge keeps the
-        advertisement meanwhile, so that routes stay.
+Rule 1: a machine on such a network has a link to one broker. What it diffuses leaves there as a
+        publication, with its event's attributes, so that brokers can match it; what is no single
+        event has no attributes and goes to everybody who wants anything of the topic.
+Rule 2: a topic is joined by a subscription: to all of it, or to what a predicate wants. It counts
+        as joined when the brokers have installed it.
+Rule 3: messages to one machine (a request to a topic manager) do not pass through brokers.
+Rule 4: the link is a session with the broker's present life (lines.py). When the broker begins
+        another one, the link says again what it wants now; what is under way comes again.
 """
 
 from __future__ import annotations
@@ -16,13 +15,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from inorder.content.client import Client, Handed, Mode
-from inorder.content.messages import Err, Installed, Pub
+from inorder.content.messages import Pub
 from inorder.content.predicate import Predicate
-from inorder.core.effect import Answer, CancelTimer, Diffuse, Effect, Note, Send, SetTimer
+from inorder.core.effect import Answer, CancelTimer, Diffuse, Effect, Note, Persist, Send, SetTimer
 from inorder.core.errors import Misuse
 from inorder.core.event import Event
 from inorder.core.machine import Accountable, Durable, Machine
+from inorder.core.pack import pack, unpacker
+from inorder.guarantee.lines import GREET, Greeting, Lines
+from inorder.protocols.session.links import RESEND
+from inorder.protocols.session.messages import Ack, Frame
 
 # True of every event, for topics that are wanted whole.
 WHOLE = Predicate.parse("EXISTS topic OR topic IS NULL")
@@ -30,49 +35,80 @@ Wanted = tuple[Predicate, Mapping[str, Any]]
 # A topic, a version of its filter, and why it was refused; empty if it is installed.
 News = tuple[str, int, str]
 
-# Before the names of the link's own timers.
+# Before the names of the link's own timers, and before its own records: no record of a machine
+# begins with a byte that MessagePack never uses.
 TIMER = "edge/"
+RECORD = b"\xc1"
+
+# Numbers of messages that are no events: so many in one life.
+MESSAGES_BITS = 31
+
+
+class Life(Struct, frozen=True, gc=False):
+    """The link has begun this life."""
+
+    life: int
+
+
+_unpack_life = unpacker(Life)
 
 
 class BrokerLink:
     """One machine's link to its broker."""
 
-    def __init__(self, name: str, broker: str, topics: Iterable[str], mode: Mode) -> None:
+    def __init__(
+        self, name: str, broker: str, topics: Iterable[str], mode: Mode, resend_s: float = 0.5
+    ) -> None:
         self.broker = broker
         self._name = name
         self._client = Client(name, broker, mode=mode)
+        self._lines = Lines(name, 1, resend_s, lambda peer, pub: True)
         self._topics = tuple(topics)
         self._sids: dict[str, int] = {}
         self._last_seq = 0
 
     def begin(self, now: float) -> list[Effect]:
+        """Find the broker; all else is said when it has answered."""
         for topic in self._topics:
             self._client.advertise(topic, now)
-        return self._client.connect(now)
+        life = self._lines.life
+        self._last_seq = life << MESSAGES_BITS
+        return self.named([Persist(RECORD + pack(Life(life))), *self._lines.greet(self.broker)])
 
-    def diffuse(self, effect: Diffuse, now: float) -> Effect:
+    def replay(self, record: bytes) -> bool:
+        """Whether a record is the link's own."""
+        if not record.startswith(RECORD):
+            return False
+        self._lines.life = _unpack_life(record[1:]).life + 1
+        return True
+
+    @property
+    def idle(self) -> bool:
+        return self._lines.idle
+
+    def diffuse(self, effect: Diffuse, now: float) -> list[Effect]:
         message = effect.message
         event = getattr(message, "event", None)
         if isinstance(event, Event):
             publisher, seq, attributes = event.publisher, event.seq, event.value
         else:
-            # Numbers of a message that is no event: new ones after a crash, too.
-            self._last_seq = max(self._last_seq + 1, int(now * 1e6))
+            self._last_seq += 1
             publisher, seq, attributes = self._name, self._last_seq, None
-        return Send(self.broker, Pub(effect.topic, publisher, seq, attributes, message))
+        pub = Pub(effect.topic, publisher, seq, attributes, message)
+        return self._out([Send(self.broker, pub)], now)
 
     def join(self, topic: str, where: Wanted, now: float) -> list[Effect]:
         sid, effects = self._client.subscribe(topic, *where, now)
         self._sids[topic] = sid
-        return effects
+        return self._out(effects, now)
 
     def leave(self, topic: str, now: float) -> list[Effect]:
         sid = self._sids.pop(topic, None)
-        return [] if sid is None else self.named(self._client.unsubscribe(sid, now))
+        return [] if sid is None else self._out(self._client.unsubscribe(sid, now), now)
 
     def change(self, topic: str, where: Wanted, now: float) -> list[Effect]:
         """Another filter; the brokers are told what differs."""
-        return self.named(self._client.replace(self._sids[topic], *where, now))
+        return self._out(self._client.replace(self._sids[topic], *where, now), now)
 
     def version(self, topic: str) -> int:
         return self._client.version(self._sids[topic])
@@ -85,26 +121,54 @@ class BrokerLink:
         return topic in self._sids
 
     def is_for_me(self, source: str, message: Any) -> bool:
-        return source == self.broker and isinstance(message, Pub | Installed | Err)
+        return source == self.broker and isinstance(message, Frame | Ack | Greeting)
 
-    def receive(self, message: Any, now: float) -> tuple[list[Effect], list[News]]:
-        """What the link itself wants done, and which versions of which topics are installed, or
-        refused with a reason."""
+    def receive(self, message: Any, now: float) -> tuple[list[Effect], list[Any]]:
+        """What the link wants done, and what the broker says; `flush` when all of it is done."""
+        begins, effects = self._lines.hear(self.broker, message)
+        if begins:
+            effects += self._posted(self._client.connect(now))
+            self._lines.drain(self.broker)
+        bodies = [body for _, body in self._lines.take(self.broker, message, now)]
+        return self.named(effects), bodies
+
+    def flush(self, now: float) -> list[Effect]:
+        return self.named(self._lines.flush(now))
+
+    def handle(self, body: Any, now: float) -> tuple[list[Effect], list[News]]:
+        """What follows from a message of the broker, and which versions of which topics are
+        installed, or refused with a reason."""
         topics = {sid: topic for topic, sid in self._sids.items()}
         effects: list[Effect] = []
         news: list[News] = []
-        for effect in self._client.receive(self.broker, message, now):
+        for effect in self._client.receive(self.broker, body, now):
             if isinstance(effect, Answer):
                 sid, _, version = effect.call.partition("/")
                 if sid.isdigit() and int(sid) in topics:
                     news.append((topics[int(sid)], int(version), effect.reason))
             elif not isinstance(effect, Handed):
                 effects.append(effect)
-        return self.named(effects), news
+        return self.named(self._posted(effects)), news
 
     def fire(self, timer: str, now: float) -> list[Effect]:
-        found = self._client.fire(timer.removeprefix(TIMER), now)
-        return self.named([each for each in found if not isinstance(each, Handed)])
+        timer = timer.removeprefix(TIMER)
+        if timer.partition("/")[0] in (GREET, RESEND):
+            return self.named(self._lines.fire(timer, now))
+        fired = self._client.fire(timer, now)
+        return self._out([each for each in fired if not isinstance(each, Handed)], now)
+
+    def _posted(self, effects: list[Effect]) -> list[Effect]:
+        """What is said goes into the session; the other effects are left."""
+        left: list[Effect] = []
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._lines.post(effect.target, effect.message)
+            else:
+                left.append(effect)
+        return left
+
+    def _out(self, effects: list[Effect], now: float) -> list[Effect]:
+        return self.named([*self._posted(effects), *self._lines.flush(now)])
 
     def named(self, effects: list[Effect]) -> list[Effect]:
         """Timers under names that are ours."""
@@ -119,7 +183,7 @@ class BrokerLink:
         return out
 
     def account(self) -> dict[str, float]:
-        return self._client.account()
+        return {**self._client.account(), **self._lines.account()}
 
 
 def is_new(effects: list[Effect]) -> bool:
@@ -137,16 +201,29 @@ class Attached:
     def begin(self, now: float) -> list[Effect]:
         return self._edge.begin(now)
 
+    @property
+    def idle(self) -> bool:
+        return self._edge.idle and getattr(self._inner, "idle", True)
+
+    @property
+    def owes(self) -> bool:
+        return getattr(self._inner, "owes", False)
+
     def receive(self, source: str, message: Any, now: float) -> list[Effect]:
         if self._edge.is_for_me(source, message):
-            return self._edge.receive(message, now)[0]
+            effects, bodies = self._edge.receive(message, now)
+            for body in bodies:
+                effects += self._edge.handle(body, now)[0]
+            return [*effects, *self._edge.flush(now)]
         return self._out(self._inner.receive(source, message, now), now)
 
     def fire(self, timer: str, now: float) -> list[Effect]:
+        if timer.startswith(TIMER):
+            return self._edge.fire(timer, now)
         return self._out(self._inner.fire(timer, now), now)
 
     def replay(self, record: bytes) -> None:
-        if isinstance(self._inner, Durable):
+        if not self._edge.replay(record) and isinstance(self._inner, Durable):
             self._inner.replay(record)
 
     def resume(self, now: float) -> list[Effect]:
@@ -154,7 +231,8 @@ class Attached:
         return [*self._edge.begin(now), *self._out(effects, now)]
 
     def account(self) -> dict[str, float]:
-        return self._inner.account() if isinstance(self._inner, Accountable) else {}
+        counted = self._inner.account() if isinstance(self._inner, Accountable) else {}
+        return added(counted, self._edge.account())
 
     def snapshot(self) -> bytes:
         return self._inner.snapshot()
@@ -164,6 +242,16 @@ class Attached:
         raise Misuse("a link begins anew: build the machine and its edge again")
 
     def _out(self, effects: list[Effect], now: float) -> list[Effect]:
-        return [
-            self._edge.diffuse(each, now) if isinstance(each, Diffuse) else each for each in effects
-        ]
+        out: list[Effect] = []
+        for each in effects:
+            out += self._edge.diffuse(each, now) if isinstance(each, Diffuse) else [each]
+        return out
+
+
+def added(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
+    """Two accounts of one machine as one.
+
+    >>> added({"frames": 1.0}, {"frames": 2.0, "acks": 1.0})
+    {'frames': 3.0, 'acks': 1.0}
+    """
+    return {name: one.get(name, 0.0) + other.get(name, 0.0) for name in (*one, *other)}

@@ -27,7 +27,7 @@ from inorder.core.errors import Misuse, PredicateError
 from inorder.core.event import Scalar
 from inorder.core.machine import Accountable, Client, Durable
 from inorder.core.pack import pack, unpacker
-from inorder.guarantee.attach import TIMER, WHOLE, BrokerLink, Wanted, is_new
+from inorder.guarantee.attach import TIMER, WHOLE, BrokerLink, Wanted, added, is_new
 from inorder.guarantee.registry import Guarantee, guarantee
 from inorder.protocols.fifo.summary import Conjunction, Requirement, equals, has, on_topic
 
@@ -163,12 +163,15 @@ class Filtering:
 
     def receive(self, source: str, message: Any, now: float) -> list[Effect]:
         if self._edge and self._edge.is_for_me(source, message):
-            return self._from_broker(message, now)
+            effects, bodies = self._edge.receive(message, now)
+            for body in bodies:
+                effects += self._from_broker(body, now)
+            return [*effects, *self._edge.flush(now)]
         return self._passed(self._inner.receive(source, message, now), now)
 
     def _from_broker(self, message: Any, now: float) -> list[Effect]:
         assert self._edge is not None
-        effects, news = self._edge.receive(message, now)
+        effects, news = self._edge.handle(message, now)
         if isinstance(message, Pub) and is_new(effects):
             inner = self._inner.receive(message.publisher, message.body, now)
             effects = [*effects, *self._passed(inner, now)]
@@ -215,7 +218,17 @@ class Filtering:
             return self._edge.fire(timer, now)
         return self._passed(self._inner.fire(timer, now), now)
 
+    @property
+    def idle(self) -> bool:
+        return getattr(self._inner, "idle", True) and (self._edge is None or self._edge.idle)
+
+    @property
+    def owes(self) -> bool:
+        return getattr(self._inner, "owes", False)
+
     def replay(self, record: bytes) -> None:
+        if self._edge and self._edge.replay(record):
+            return
         if isinstance(self._inner, Durable):
             self._inner.replay(record)
 
@@ -226,7 +239,7 @@ class Filtering:
     def account(self) -> dict[str, float]:
         counted = self._inner.account() if isinstance(self._inner, Accountable) else {}
         linked = self._edge.account() if self._edge else {}
-        return {**linked, **counted, "filtered": float(self.filtered)}
+        return {**added(linked, counted), "filtered": float(self.filtered)}
 
     def _passed(self, effects: list[Effect], now: float) -> list[Effect]:
         """Effects of the guarantee's machine: deliveries filtered, and the network's way of
@@ -240,7 +253,7 @@ class Filtering:
             elif edge is None:
                 out.append(each)
             elif isinstance(each, Diffuse):
-                out.append(edge.diffuse(each, now))
+                out += edge.diffuse(each, now)
             elif isinstance(each, Join):
                 self._joining[each.topic] = self._held[each.topic]
                 out += edge.join(each.topic, self._wanted(each.topic), now)

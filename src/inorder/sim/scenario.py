@@ -401,11 +401,6 @@ def _validate_filter(key: str, group: SubscribersTable) -> None:
 
 
 def _validate_faults(s: Scenario) -> None:
-    if s.matches_content:
-        listed = [str(fault.__struct_config__.tag) for fault in s.faults.list]
-        for kind in [*s.faults.draw, *listed]:
-            if kind in ("weather", "partition"):
-                raise BadScenario("faults", f"{kind}: links of content brokers are sessions")
     from inorder.sim.workload import node_names
 
     known = [*node_names(s), *s.guarantee.services(s.topic_names, s.options)]
@@ -413,8 +408,9 @@ def _validate_faults(s: Scenario) -> None:
     for number, fault in enumerate(s.faults.list, 1):
         key = f"faults.list[{number}]"
         named = getattr(fault, "nodes", None) or (getattr(fault, "node", None),)
-        # A broker can be cut off; it has no machine that could crash or stand still.
-        there = [*known, *brokers] if isinstance(fault, Partition) else known
+        # Any broker can be cut off; only one that matches has a machine that could crash.
+        cut = isinstance(fault, Partition) or s.matches_content
+        there = [*known, *brokers] if cut else known
         _known(key, [name for name in named if name is not None], there)
         if not 0.0 <= fault.at <= s.faults_until:
             raise BadScenario(f"{key}.at", f"{fault.at:g} is not before {s.faults_until:g}")

@@ -152,7 +152,7 @@ def build(
         model,
         f"{seed}/network/{story.luck if story else 0}",
         trace,
-        fifo=network.fifo or scenario.matches_content,
+        fifo=network.fifo,
         # Brokers move what their roles say to each other, too: nothing is there at once.
         hosts=None if network.overlay == "brokers" else homes,
         record_messages=scenario.messages,
@@ -173,10 +173,12 @@ def build(
     make = partial(_client, scenario, scenario.guarantee, scenario.topic_names, options)
     for name in clients:
         world.add(name, partial(make, name, homes.get(name, name)))
-    if isinstance(world.network.ways, content.ContentBrokers):
+    ways = world.network.ways
+    if isinstance(ways, content.ContentBrokers):
         for name in network.brokers.names:
-            world.add(name, partial(content.broker, name, network.brokers))
-        content.set_up(world, world.network.ways)
+            neighbours = ways.neighbours(name)
+            world.add(name, partial(content.broker, name, network.brokers, neighbours))
+        content.set_up(world, ways)
     return world
 
 

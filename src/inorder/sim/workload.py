@@ -85,7 +85,10 @@ def tell(scenario: Scenario, seed: int) -> Story:
         faults=faults.draw(
             scenario.faults,
             node_names(scenario),
-            sorted(scenario.guarantee.services(scenario.topic_names, scenario.options)),
+            [
+                *sorted(scenario.guarantee.services(scenario.topic_names, scenario.options)),
+                *(scenario.network.brokers.names if scenario.matches_content else ()),
+            ],
             scenario.faults_until,
             f"{seed}",
         ),

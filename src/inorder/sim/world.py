@@ -358,6 +358,10 @@ class World:
         node.joined.discard(effect.topic)
         self.network.leave(node.name, effect.topic)
 
+    def time(self, node: Node, effect: SetTimer | CancelTimer) -> None:
+        """A timer that a machine sets or cancels before the run begins."""
+        self._act[type(effect)](node, effect)
+
     def _set_timer(self, node: Node, effect: SetTimer) -> None:
         self._timers += 1
         node.timers[effect.name] = self._timers

@@ -34,10 +34,17 @@ class Incoming(Struct, Generic[Body], array_like=True):
     bytes: int = 0
     # The number that came last: acknowledgements name its run first.
     latest: int = 0
+    # Acknowledged up to here, if the owner says so; else all that was taken.
+    safe: int | None = None
 
     @property
     def received(self) -> int:
         return self.come.floor
+
+    @property
+    def acknowledged(self) -> int:
+        """What the sender may forget. What was taken besides is named as if it had come early."""
+        return self.received if self.safe is None else min(self.safe, self.received)
 
     def place(self, number: int) -> Literal["next", "early", "again"]:
         if number == self.come.floor + 1:
@@ -75,9 +82,11 @@ class Incoming(Struct, Generic[Body], array_like=True):
 
     def runs(self) -> Runs:
         """What an acknowledgement names besides the floor."""
-        if not self.come.starts:
+        kept = self.acknowledged < self.received
+        if not self.come.starts and not kept:
             return ()
-        runs = list(self.come.beyond())
+        runs = [(self.acknowledged + 1, self.received)] if kept else []
+        runs += self.come.beyond()
         first = [run for run in runs if run[0] <= self.latest <= run[1]]
         rest = [run for run in reversed(runs[-RUNS_MAX:]) if run not in first]
         return tuple([*first, *rest][:RUNS_MAX])

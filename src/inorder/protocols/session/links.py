@@ -207,14 +207,15 @@ class Links(Generic[Body]):
         self._owed.pop(peer, None)
         into = link.into
         return Send(peer, Frame(
-            link.session, self.s.token, number, into.received, link.out.body(number), into.runs(),
+            link.session, self.s.token, number, into.acknowledged, link.out.body(number),
+            into.runs(),
             self._channel,
         ))  # fmt: skip
 
     def _ack(self, peer: str) -> Ack:
         link = self.s.peers.get(peer)
         if link is not None:
-            return Ack(link.session, self.s.token, link.into.received, link.into.runs(),
+            return Ack(link.session, self.s.token, link.into.acknowledged, link.into.runs(),
                        self._channel)  # fmt: skip
         row = self.s.ended.get(peer)
         session, received = (row.session, row.received) if row else (self._first, 0)

@@ -136,13 +136,16 @@ class Outgoing(Struct, Generic[Body], array_like=True):
                     return
 
     def overdue(self, now: float) -> list[int]:
-        """The timer found no news: the oldest that the peer does not have."""
+        """The timer found no news: the oldest that the peer does not have. If it has them all, and
+        does not acknowledge them, the first asks for an acknowledgement that may be lost."""
         self.tries += 1
         floor = self.acked
         numbers: list[int] = []
         for first, last in self.reached.holes(floor + 1, floor + len(self.flights)):
             room = LINK_RESEND_BURST - len(numbers)
             numbers += range(first, min(last + 1, first + room))
+        if not numbers and self.flights:
+            numbers = [floor + 1]
         for number in numbers:
             self._relaunch(number, now)
         return numbers

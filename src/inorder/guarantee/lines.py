@@ -1,0 +1,289 @@
+"""Links of machines that forget: sessions between two lives, that end with either of them.
+
+p sends e1 to broker b, b passes it on to c and crashes before c has it. p still has e1, because b
+has not acknowledged it; b comes back in another life, and p sends e1 again.
+
+Rule 1: every machine counts its lives, on disk. A session between two machines is named by the
+        lives of both, so it cannot outlive one of them. `Greeting` tells the other end one's life
+        until it is known; a frame of a session tells it, too.
+Rule 2: an event is acknowledged when everybody to whom it had to be passed on has acknowledged it:
+        until then it counts as come and kept. So no event is lost with one machine's memory.
+Rule 3: events that were not acknowledged in one session come first in the next one, in their
+        order. All else is not said again: what is true then is said anew (content/repair.py).
+Rule 4: an event waits until the other end can take it (`gate`), and behind those that wait.
+
+What is not promised: behind an event that somebody does not acknowledge, CUSTODY_MAX messages of
+its link are waited with; then it counts as passed on, and is lost if this machine crashes, too.
+More than LINE_WAITING_MAX events for one peer are dropped, and counted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from msgspec import Struct
+
+from inorder.content.messages import Pub
+from inorder.core.effect import CancelTimer, Effect, Note, Send, SetTimer
+from inorder.core.errors import BadMessage
+from inorder.core.limits import CUSTODY_MAX, LINE_LIVES_MAX, LINE_WAITING_MAX, LINK_PEERS_MAX
+from inorder.protocols.session.links import RESEND, Links
+from inorder.protocols.session.messages import Ack, Frame
+
+GREET = "greet"
+CHANNEL = "content"
+WAIT_S_MAX = 8.0
+
+
+class Greeting(Struct, frozen=True, gc=False, array_like=True, tag="greeting"):
+    """The life of the sender, and of the other end as far as the sender knows (0: it does not)."""
+
+    mine: int
+    yours: int
+
+
+Spoken = Frame[Any] | Ack | Greeting
+
+
+class Debt:
+    """An event that has come from somebody, and how many copies of it are not acknowledged yet."""
+
+    __slots__ = ("copies", "number", "source")
+
+    def __init__(self, source: str, number: int) -> None:
+        self.source = source
+        self.number = number
+        self.copies = 0
+
+
+class Line:
+    """What is known of one peer."""
+
+    __slots__ = ("debts", "life", "open", "tries", "waiting")
+
+    def __init__(self) -> None:
+        # Its life, 0 while it has not been heard of; how often it was greeted in vain.
+        self.life = 0
+        self.tries = 0
+        # The debts behind what was sent and not acknowledged, and behind what waits.
+        self.debts: deque[Debt | None] = deque()
+        self.waiting: deque[tuple[Pub, Debt | None]] = deque()
+        # Events of this peer that are not passed on yet, oldest first.
+        self.open: deque[Debt] = deque()
+
+
+class Lines:
+    """All links of one machine. `life` is above all earlier ones."""
+
+    def __init__(
+        self, name: str, life: int, resend_s: float, gate: Callable[[str, Pub], bool]
+    ) -> None:
+        self.life = life
+        self._name = name
+        self._resend_s = resend_s
+        self._gate = gate
+        self._links: Links[Any] = Links(resend_s, patient=True, channel=CHANNEL)
+        self._lines: dict[str, Line] = {}
+        # Of the input in progress: the event being passed on, and peers that may get another floor.
+        self._cause: Debt | None = None
+        self._settled: dict[str, None] = {}
+        self.dropped = 0
+
+    @property
+    def idle(self) -> bool:
+        return self._links.idle and not any(line.waiting for line in self._lines.values())
+
+    def account(self) -> dict[str, float]:
+        return {**self._links.account(), "events_dropped": float(self.dropped)}
+
+    def is_up(self, peer: str) -> bool:
+        """Whether there is a session with the peer's present life, as far as is known."""
+        return peer in self._lines and self._lines[peer].life > 0
+
+    # Greeting.
+
+    def greet(self, peer: str) -> list[Effect]:
+        """Make oneself known, until an answer comes."""
+        line = self._line(peer)
+        wait_s = min(self._resend_s * (1 << min(line.tries, 10)), max(WAIT_S_MAX, self._resend_s))
+        line.tries += 1
+        return [self._greeting(peer), SetTimer(f"{GREET}/{peer}", wait_s)]
+
+    def rest(self, peer: str) -> list[Effect]:
+        """Greet no more."""
+        line = self._line(peer)
+        if not line.tries:
+            return []
+        line.tries = 0
+        return [CancelTimer(f"{GREET}/{peer}")]
+
+    def _greeting(self, peer: str) -> Send:
+        return Send(peer, Greeting(self.life, self._line(peer).life))
+
+    def _line(self, peer: str) -> Line:
+        line = self._lines.get(peer)
+        if line is None:
+            line = self._lines[peer] = Line()
+        return line
+
+    def _session(self, peer: str, theirs: int) -> int:
+        one, other = (self.life, theirs) if self._name < peer else (theirs, self.life)
+        return one * LINE_LIVES_MAX + other
+
+    def _lives(self, peer: str, session: int) -> tuple[int, int]:
+        """Ours and theirs, as a session of theirs tells."""
+        one, other = divmod(session, LINE_LIVES_MAX)
+        return (one, other) if self._name < peer else (other, one)
+
+    # Receiving.
+
+    def hear(self, source: str, message: Spoken) -> tuple[bool, list[Effect]]:
+        """To be called first. Whether a session begins with this message, and what to say."""
+        if isinstance(message, Greeting):
+            yours, theirs = message.yours, message.mine
+        else:
+            yours, theirs = self._lives(source, message.session)
+        if not 0 < theirs < LINE_LIVES_MAX or not 0 <= yours < LINE_LIVES_MAX:
+            raise BadMessage(source, f"is in life {theirs}, and names life {yours}")
+        if source not in self._lines and len(self._lines) >= LINK_PEERS_MAX:
+            raise BadMessage(source, f"is one more than {LINK_PEERS_MAX} peers")
+        line = self._line(source)
+        effects: list[Effect] = []
+        if yours > self.life:
+            # Our disk was lost: nobody else would name a life that has not begun.
+            self.life = yours + 1
+            return False, [Note("life_lost", self._name), *self.greet(source)]
+        begins = theirs > line.life
+        if begins:
+            self._begin(source, line, theirs)
+        if begins or yours == self.life:
+            effects += self.rest(source)
+        if yours < self.life and (begins or theirs == line.life or isinstance(message, Greeting)):
+            effects.append(self._greeting(source))
+        return begins, effects
+
+    def _begin(self, peer: str, line: Line, life: int) -> None:
+        """A session with another life: events that it may lack wait to be sent again."""
+        line.life = life
+        line.open = deque()
+        old = self._links.s.peers.get(peer)
+        unacked = old.out.unacked if old else []
+        again = [(body, debt) for body, debt in zip(unacked, line.debts, strict=True)
+                 if isinstance(body, Pub)]  # fmt: skip
+        line.waiting.extendleft(reversed(again))
+        line.debts = deque()
+        self._links.begin(peer, self._session(peer, life), 0)
+
+    def take(self, source: str, message: Spoken, now: float) -> list[tuple[int, Any]]:
+        """The messages, by number, that are next in their session now."""
+        if isinstance(message, Greeting):
+            return []
+        links, line = self._links, self._line(source)
+        if message.session != self._session(source, line.life):
+            return []
+        self._acknowledged(source, line, message, now)
+        if isinstance(message, Ack):
+            return []
+        place = links.place(source, message)
+        if place == "early":
+            links.keep(source, message)
+        elif place == "again":
+            links.owe(source)
+        if place != "next":
+            return []
+        frames = [message, *links.followers(source, message)]
+        for frame in frames:
+            links.take(source, frame)
+        self._settled[source] = None
+        return [(frame.number, frame.body) for frame in frames]
+
+    def _acknowledged(self, source: str, line: Line, message: Frame[Any] | Ack, now: float) -> None:
+        out = self._links.s.peers[source].out
+        before = out.acked
+        self._links.acknowledged(source, message, now)
+        for _ in range(out.acked - before):
+            self._pay(line.debts.popleft())
+
+    def _pay(self, debt: Debt | None) -> None:
+        if debt is not None:
+            debt.copies -= 1
+            self._settled[debt.source] = None
+
+    @contextmanager
+    def passing(self, source: str, number: int) -> Iterator[None]:
+        """Around what an event causes: its copies are what it waits for."""
+        debt = self._cause = Debt(source, number)
+        try:
+            yield
+        finally:
+            self._cause = None
+        if debt.copies:
+            self._line(source).open.append(debt)
+
+    # Sending.
+
+    def post(self, peer: str, body: Any) -> None:
+        """Send in the session with a peer; an event may have to wait for its turn."""
+        line = self._line(peer)
+        if not isinstance(body, Pub):
+            if line.life:
+                self._links.post(peer, body)
+                line.debts.append(None)
+            return
+        if len(line.waiting) + len(line.debts) >= LINE_WAITING_MAX:
+            self.dropped += 1
+            return
+        if self._cause is not None:
+            self._cause.copies += 1
+        line.waiting.append((body, self._cause))
+        self.drain(peer)
+
+    def drain(self, peer: str) -> None:
+        """Let those go that wait, as far as the gate is open."""
+        line = self._line(peer)
+        while line.life and line.waiting and self._gate(peer, line.waiting[0][0]):
+            body, debt = line.waiting.popleft()
+            self._links.post(peer, body)
+            line.debts.append(debt)
+
+    def purge(self, peer: str, hopeless: Callable[[Pub], bool]) -> None:
+        """Give up events that wait and will not be taken."""
+        line = self._line(peer)
+        kept: deque[tuple[Pub, Debt | None]] = deque()
+        for body, debt in line.waiting:
+            if hopeless(body):
+                self.dropped += 1
+                self._pay(debt)
+            else:
+                kept.append((body, debt))
+        line.waiting = kept
+
+    def flush(self, now: float) -> list[Effect]:
+        for source in self._settled:
+            self._settle(source)
+        self._settled = {}
+        return self._links.flush(now)
+
+    def _settle(self, source: str) -> None:
+        """How much of what has come may be acknowledged."""
+        line, link = self._lines[source], self._links.s.peers.get(source)
+        if link is None:
+            return
+        into = link.into
+        oldest = into.received - CUSTODY_MAX
+        while line.open and (not line.open[0].copies or line.open[0].number <= oldest):
+            line.open.popleft()
+        safe = line.open[0].number - 1 if line.open else into.received
+        if safe != into.safe:
+            into.safe = safe
+            self._links.owe(source)
+
+    def fire(self, timer: str, now: float) -> list[Effect]:
+        kind, _, peer = timer.partition("/")
+        if kind == GREET:
+            return self.greet(peer)
+        assert kind == RESEND, f"no timer {timer!r} is ever set"
+        return [*self._links.fire(peer, now), *self.flush(now)]
