@@ -106,8 +106,12 @@ class Client:
         mode: Mode = "parametric",
         patience: float = 1.0,
         auto_advertise: bool = False,
+        first_wire: int = 1,
     ) -> None:
-        self._become(_State(name, edge, mode, patience, auto_advertise))
+        """`first_wire` is above all numbers of subscriptions that an earlier life, which this one
+        does not remember, has told the edge."""
+        state = _State(name, edge, mode, patience, auto_advertise, next_wire=first_wire)
+        self._become(state)
 
     def _become(self, state: _State) -> None:
         self._s = state

@@ -97,9 +97,11 @@ LINK_WINDOWS_BYTES = 64 * 1024 * 1024
 
 # Links of content brokers. Messages of a link that wait for the acknowledgement of an event behind
 # it: half a window, so that the link never stands still. Events for one peer that does not answer.
-# Lives of a machine: two of them are one session's number.
+# Publishers of which a link remembers the last number, about 150 bytes each. Lives of a machine:
+# two of them are one session's number.
 CUSTODY_MAX = LINK_WINDOW_FRAMES // 2
 LINE_WAITING_MAX = LINK_UNACKED_MAX
+LINE_PUBLISHERS_MAX = 100_000
 LINE_LIVES_MAX = 2**31
 
 # Peers one process keeps sessions with, and ended sessions it remembers, about 100 bytes each.

@@ -40,8 +40,8 @@ News = tuple[str, int, str]
 TIMER = "edge/"
 RECORD = b"\xc1"
 
-# Numbers of messages that are no events: so many in one life.
-MESSAGES_BITS = 31
+# Numbers of subscriptions, and of messages that are no events, stand above those of earlier lives.
+LIFE_SHIFT = 31
 
 
 class Life(Struct, frozen=True, gc=False):
@@ -61,6 +61,7 @@ class BrokerLink:
     ) -> None:
         self.broker = broker
         self._name = name
+        self._mode = mode
         self._client = Client(name, broker, mode=mode)
         self._lines = Lines(name, 1, resend_s, lambda peer, pub: True)
         self._topics = tuple(topics)
@@ -69,10 +70,11 @@ class BrokerLink:
 
     def begin(self, now: float) -> list[Effect]:
         """Find the broker; all else is said when it has answered."""
+        life = self._lines.life
+        self._last_seq = first = life << LIFE_SHIFT
+        self._client = Client(self._name, self.broker, mode=self._mode, first_wire=first)
         for topic in self._topics:
             self._client.advertise(topic, now)
-        life = self._lines.life
-        self._last_seq = life << MESSAGES_BITS
         return self.named([Persist(RECORD + pack(Life(life))), *self._lines.greet(self.broker)])
 
     def replay(self, record: bytes) -> bool:

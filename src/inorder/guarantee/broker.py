@@ -12,7 +12,7 @@ Rule 4: a message that is not in order is noted and counts as come: its session 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from msgspec import Struct
@@ -106,7 +106,9 @@ class LinkedBroker:
             return [Note("link_refused", str(error))]
 
     def _handle(self, source: str, number: int, body: Any, now: float) -> list[Effect]:
-        passing = self._lines.passing(source, number) if type(body) is Pub else nullcontext()
+        passing: AbstractContextManager[None] = nullcontext()
+        if type(body) is Pub:
+            passing = self._lines.passing(source, number, body)
         try:
             with passing:
                 effects = self._out(self.broker.receive(source, body, now))

@@ -10,7 +10,9 @@ Rule 2: an event is acknowledged when everybody to whom it had to be passed on h
         until then it counts as come and kept. So no event is lost with one machine's memory.
 Rule 3: events that were not acknowledged in one session come first in the next one, in their
         order. All else is not said again: what is true then is said anew (content/repair.py).
-Rule 4: an event waits until the other end can take it (`gate`), and behind those that wait.
+Rule 4: an event waits until the other end can take it (`gate`), and behind those that wait. So a
+        link carries the events of each publisher in their order, and what comes behind a later one
+        has come before, or was not wanted then: it is dropped.
 
 What is not promised: behind an event that somebody does not acknowledge, CUSTODY_MAX messages of
 its link are waited with; then it counts as passed on, and is lost if this machine crashes, too.
@@ -19,7 +21,7 @@ More than LINE_WAITING_MAX events for one peer are dropped, and counted.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,7 +31,13 @@ from msgspec import Struct
 from inorder.content.messages import Pub
 from inorder.core.effect import CancelTimer, Effect, Note, Send, SetTimer
 from inorder.core.errors import BadMessage
-from inorder.core.limits import CUSTODY_MAX, LINE_LIVES_MAX, LINE_WAITING_MAX, LINK_PEERS_MAX
+from inorder.core.limits import (
+    CUSTODY_MAX,
+    LINE_LIVES_MAX,
+    LINE_PUBLISHERS_MAX,
+    LINE_WAITING_MAX,
+    LINK_PEERS_MAX,
+)
 from inorder.protocols.session.links import RESEND, Links
 from inorder.protocols.session.messages import Ack, Frame
 
@@ -48,21 +56,29 @@ class Greeting(Struct, frozen=True, gc=False, array_like=True, tag="greeting"):
 Spoken = Frame[Any] | Ack | Greeting
 
 
+# Publisher, number, and whether it is an event: a publisher's other messages have numbers of their
+# own (attach.py).
+EventId = tuple[str, int, bool]
+
+
 class Debt:
-    """An event that has come from somebody, and how many copies of it are not acknowledged yet."""
+    """An event that has come from somebody, and how many copies of it are not acknowledged yet.
+    `again` are those of the same event that has come again."""
 
-    __slots__ = ("copies", "number", "source")
+    __slots__ = ("again", "copies", "event", "number", "source")
 
-    def __init__(self, source: str, number: int) -> None:
+    def __init__(self, source: str, number: int, event: EventId) -> None:
         self.source = source
         self.number = number
+        self.event = event
         self.copies = 0
+        self.again: list[Debt] = []
 
 
 class Line:
     """What is known of one peer."""
 
-    __slots__ = ("debts", "life", "open", "tries", "waiting")
+    __slots__ = ("debts", "highest", "life", "open", "tries", "waiting")
 
     def __init__(self) -> None:
         # Its life, 0 while it has not been heard of; how often it was greeted in vain.
@@ -73,6 +89,8 @@ class Line:
         self.waiting: deque[tuple[Pub, Debt | None]] = deque()
         # Events of this peer that are not passed on yet, oldest first.
         self.open: deque[Debt] = deque()
+        # The highest number of each publisher that has come, those heard of last at the end.
+        self.highest: OrderedDict[tuple[str, bool], int] = OrderedDict()
 
 
 class Lines:
@@ -89,15 +107,18 @@ class Lines:
         self._lines: dict[str, Line] = {}
         # Of the input in progress: the event being passed on, and peers that may get another floor.
         self._cause: Debt | None = None
+        # Events that are not passed on yet.
+        self._open: dict[EventId, Debt] = {}
         self._settled: dict[str, None] = {}
-        self.dropped = 0
+        self.dropped = self.repeated = 0
 
     @property
     def idle(self) -> bool:
         return self._links.idle and not any(line.waiting for line in self._lines.values())
 
     def account(self) -> dict[str, float]:
-        return {**self._links.account(), "events_dropped": float(self.dropped)}
+        return {**self._links.account(), "events_dropped": float(self.dropped),
+                "events_again": float(self.repeated)}  # fmt: skip
 
     def is_up(self, peer: str) -> bool:
         """Whether there is a session with the peer's present life, as far as is known."""
@@ -177,28 +198,55 @@ class Lines:
         line.debts = deque()
         self._links.begin(peer, self._session(peer, life), 0)
 
-    def take(self, source: str, message: Spoken, now: float) -> list[tuple[int, Any]]:
+    def take(self, source: str, message: Spoken, now: float) -> Iterator[tuple[int, Any]]:
         """The messages, by number, that are next in their session now."""
         if isinstance(message, Greeting):
-            return []
+            return iter(())
         links, line = self._links, self._line(source)
         if message.session != self._session(source, line.life):
-            return []
+            return iter(())
         self._acknowledged(source, line, message, now)
         if isinstance(message, Ack):
-            return []
+            return iter(())
         place = links.place(source, message)
         if place == "early":
             links.keep(source, message)
         elif place == "again":
             links.owe(source)
         if place != "next":
-            return []
+            return iter(())
         frames = [message, *links.followers(source, message)]
         for frame in frames:
             links.take(source, frame)
         self._settled[source] = None
-        return [(frame.number, frame.body) for frame in frames]
+        return self._bodies(source, line, frames)
+
+    def _bodies(
+        self, source: str, line: Line, frames: list[Frame[Any]]
+    ) -> Iterator[tuple[int, Any]]:
+        """One after the other: what an event is waited for must stand in the order of numbers."""
+        for frame in frames:
+            if not isinstance(frame.body, Pub) or self._is_next(source, line, frame):
+                yield frame.number, frame.body
+
+    def _is_next(self, source: str, line: Line, frame: Frame[Pub]) -> bool:
+        """Whether an event is above all that have come on this link of its publisher."""
+        publisher, seq, is_event = event = _id(frame.body)
+        highest = line.highest
+        if seq > highest.get((publisher, is_event), 0):
+            highest[publisher, is_event] = seq
+            highest.move_to_end((publisher, is_event))
+            if len(highest) > LINE_PUBLISHERS_MAX:
+                highest.popitem(last=False)
+            return True
+        self.repeated += 1
+        before = self._open.get(event)
+        if before is not None:
+            debt = Debt(source, frame.number, event)
+            debt.copies = 1
+            before.again.append(debt)
+            line.open.append(debt)
+        return False
 
     def _acknowledged(self, source: str, line: Line, message: Frame[Any] | Ack, now: float) -> None:
         out = self._links.s.peers[source].out
@@ -211,17 +259,23 @@ class Lines:
         if debt is not None:
             debt.copies -= 1
             self._settled[debt.source] = None
+            if not debt.copies:
+                if self._open.get(debt.event) is debt:
+                    del self._open[debt.event]
+                for other in debt.again:
+                    self._pay(other)
 
     @contextmanager
-    def passing(self, source: str, number: int) -> Iterator[None]:
+    def passing(self, source: str, number: int, pub: Pub) -> Iterator[None]:
         """Around what an event causes: its copies are what it waits for."""
-        debt = self._cause = Debt(source, number)
+        debt = self._cause = Debt(source, number, _id(pub))
         try:
             yield
         finally:
             self._cause = None
         if debt.copies:
             self._line(source).open.append(debt)
+            self._open[debt.event] = debt
 
     # Sending.
 
@@ -249,17 +303,18 @@ class Lines:
             self._links.post(peer, body)
             line.debts.append(debt)
 
-    def purge(self, peer: str, hopeless: Callable[[Pub], bool]) -> None:
-        """Give up events that wait and will not be taken."""
+    def purge(self, peer: str, unwanted: Callable[[Pub], bool]) -> int:
+        """Give up events that wait and will not be taken; how many."""
         line = self._line(peer)
         kept: deque[tuple[Pub, Debt | None]] = deque()
         for body, debt in line.waiting:
-            if hopeless(body):
-                self.dropped += 1
+            if unwanted(body):
                 self._pay(debt)
             else:
                 kept.append((body, debt))
+        given_up = len(line.waiting) - len(kept)
         line.waiting = kept
+        return given_up
 
     def flush(self, now: float) -> list[Effect]:
         for source in self._settled:
@@ -287,3 +342,7 @@ class Lines:
             return self.greet(peer)
         assert kind == RESEND, f"no timer {timer!r} is ever set"
         return [*self._links.fire(peer, now), *self.flush(now)]
+
+
+def _id(pub: Pub) -> EventId:
+    return pub.publisher, pub.seq, pub.attributes is not None
