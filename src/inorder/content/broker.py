@@ -389,10 +389,6 @@ class Broker:
         self._owed.append((topic.s.name, link, number, version))
         self.touch(topic.s.name)
 
-    def owe_word(self, topic: Topic, neighbour: str) -> None:
-        """`Said` must wait until what the neighbour counts as wanting is in force."""
-        self._owed.append((topic.s.name, neighbour, 0, 0))
-
     def _topic_of(self, state: TopicState) -> Topic:
         return Topic(state, self._make_engine(), self._filter_of)
 
@@ -423,7 +419,7 @@ class Broker:
                 self._count("filters_sent", len(messages))
                 effects += [Send(neighbour, message) for message in messages]
         for name, link, number, version in owed:
-            if version == 0 or link in self._s.clients or link in self._topics[name].s.asked:
+            if link in self._s.clients or link in self._topics[name].s.asked:
                 self._topics[name].owe(link, number, version, self.repair.s.missing)
         for name in dirty:
             effects += self._confirm(self._topics[name])
@@ -458,7 +454,7 @@ class Broker:
             if link in self._s.clients:
                 life = self._s.clients[link].life
                 effects.append(Send(link, Installed(duty.number, duty.version, life)))
-            elif duty.version:
+            else:
                 session = topic.s.asked[link].session
                 effects.append(Send(link, Fack(topic.s.name, session, duty.version)))
         return effects

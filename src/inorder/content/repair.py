@@ -11,10 +11,9 @@ Rule 1: who has not answered wants everything. When a link begins anew, both end
 Rule 2: a neighbour still advertises what it advertised, until it has said all (`Said`); what it
         has not said again by then is over.
 Rule 3: a change is not confirmed past a neighbour that has not said all.
-Rule 4: a broker says `Said` to a neighbour when all its other neighbours have said it, when the
-        clients that it knew are back or given up (PATIENCE_S), and when what the neighbour counts
-        as wanting is in force on every way to an advertiser. All three are waited for on the far
-        side only, and brokers form a tree, so nobody waits for itself.
+Rule 4: a broker says `Said` to a neighbour when all its other neighbours have said it, and when the
+        clients that it knew are back or given up (PATIENCE_S). Both are waited for on the far side
+        only, and brokers form a tree, so no broker waits for itself.
 
 What is not promised: a broker that has crashed waits for its clients for PATIENCE_S; the first
 events of a publisher that comes back later still may be lost, as at every first advertisement.
@@ -83,7 +82,6 @@ class Repair:
             if topic.s.asked.pop(neighbour, None) or neighbour in topic.s.entries:
                 topic.forget(neighbour)
                 topic.put(neighbour, UNANSWERED, (EVERYTHING,), 0)
-                broker.owe_word(topic, neighbour)
             broker.touch(name)
         return broker.lose_members(neighbour)
 
@@ -142,14 +140,12 @@ class Repair:
 
     def say(self) -> list[Effect]:
         """Tell those who wait for it that all is said."""
-        s, broker = self.s, self._broker
+        s = self.s
         if not s.asking or s.expected:
             return []
         effects: list[Effect] = []
         for neighbour in sorted(s.asking):
             if any(other != neighbour for other in s.missing):
-                continue
-            if any(topic.owes_word(neighbour) for topic in broker.topics.values()):
                 continue
             del s.asking[neighbour]
             effects.append(Send(neighbour, Said()))

@@ -49,8 +49,7 @@ class Asked(Struct):
 class Duty(Struct, frozen=True, gc=False):
     """A confirmation owed: `needs` are (neighbour, its session, version) still to be confirmed.
 
-    A session of 0 is that of a neighbour that has not said all. A version of 0 is that of a
-    neighbour that has not answered (repair.py).
+    A session of 0 is that of a neighbour that has not said all (repair.py).
     """
 
     number: int
@@ -214,10 +213,6 @@ class Topic:
         """What a neighbour has still to confirm, if anything."""
         one = self.filters[neighbour]
         return ((neighbour, one.s.session, one.needed),) if one.needed > one.s.acked else ()
-
-    def owes_word(self, neighbour: str) -> bool:
-        """Whether what the neighbour counts as wanting is not in force everywhere yet."""
-        return any(duty.version == 0 for duty in self.s.duties.get(neighbour, ()))
 
     def suspend(self, neighbour: str) -> None:
         """The filters told to a neighbour may be forgotten there: what needs them must wait."""
