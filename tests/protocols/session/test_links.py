@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from inorder.core.effect import CancelTimer, Note, Send, SetTimer
 from inorder.core.pack import pack, unpacker
 from inorder.core.wire import encode
-from inorder.protocols.session.links import Links, Sessions, above, durable
+from inorder.protocols.session.book import Sessions, above, durable
+from inorder.protocols.session.links import Links
 from inorder.protocols.session.messages import Ack, Bye, Frame, Unknown
 from tests.protocols.session.wire import End, Wire, messages, numbers
 
@@ -330,7 +331,7 @@ def test_a_session_ends_only_when_nothing_of_it_is_under_way():
 
 
 def test_forgotten_sessions_raise_the_floor(monkeypatch):
-    monkeypatch.setattr("inorder.protocols.session.links.LINK_ENDED_MAX", 2)
+    monkeypatch.setattr("inorder.protocols.session.book.LINK_ENDED_MAX", 2)
     links: Links[str] = Links(0.5)
     for session, name in ((7, "c"), (3, "d"), (5, "e")):
         links.take(name, Frame(session, 0, 1, 0, "1"))
@@ -371,7 +372,7 @@ def test_no_two_lives_share_a_session_however_often_they_begin_anew():
 
 
 def test_a_peer_cannot_use_up_the_numbers(monkeypatch):
-    monkeypatch.setattr("inorder.protocols.session.links.LINK_ENDED_MAX", 1)
+    monkeypatch.setattr("inorder.protocols.session.book.LINK_ENDED_MAX", 1)
     links: Links[str] = Links(0.5)
     assert links.refuse("h", Frame(2**63, 0, 1, 0, "1")) == [Note("bad_session", "h")]
     for name in "hij":

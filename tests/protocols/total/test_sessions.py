@@ -177,7 +177,7 @@ def test_frames_of_an_older_life_are_not_taken_for_those_of_the_next():
 
 
 def test_an_answer_to_a_session_forgotten_meanwhile_arrives(monkeypatch):
-    monkeypatch.setattr("inorder.protocols.session.links.LINK_ENDED_MAX", 10)
+    monkeypatch.setattr("inorder.protocols.session.book.LINK_ENDED_MAX", 10)
     others = [f"c{number}" for number in range(12)]
     net = Net("p", *others)
     for _ in range(2):

@@ -27,7 +27,8 @@ from inorder.core.errors import BadMessage
 from inorder.core.event import Scalar
 from inorder.core.member import SEQ_BLOCK
 from inorder.core.pack import pack, unpacker
-from inorder.protocols.session.links import RESEND, Links, Sessions
+from inorder.protocols.session.book import RESEND, Sessions
+from inorder.protocols.session.links import Links
 from inorder.protocols.session.messages import Ack, Bye, Frame, Unknown
 from inorder.protocols.total.directory import directory_of
 from inorder.protocols.total.messages import (

@@ -19,7 +19,7 @@ Why a number. Two subscribers hold two topics, and nobody else does. Both are cu
 by the upper topic only. An event there is now stamped without an entry for the lower topic; both
 come back, still members of the network, and deliver it on different sides of a lower event.
 
-The same ticks end sessions with clients that neither hold nor say anything (../session/links.py).
+The same ticks end sessions with clients that neither hold nor say anything (../session/book.py).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Rule 3: the payload came with the request, so the manager itself diffuses. In th
         publisher does, and one that dies in between leaves a hole for ever (F3).
 
 Back-pressure: a manager has OUTSTANDING_ROUNDS_MAX rounds under way, further requests queue here,
-and when QUEUED_REQUESTS_MAX wait, requests are left with their senders (link.py sends again).
+and when QUEUED_REQUESTS_MAX wait, requests are left with their senders (../session sends again).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from inorder.core.errors import BadMessage
 from inorder.core.event import Stamp
 from inorder.core.limits import OUTSTANDING_ROUNDS_MAX, QUEUED_REQUESTS_MAX
 from inorder.core.pack import pack, unpacker
-from inorder.protocols.session.links import Sessions
+from inorder.protocols.session.book import Sessions
 from inorder.protocols.total.directory import RANKING, Directory, directory_of
 from inorder.protocols.total.epoch import Epochs, EpochState
 from inorder.protocols.total.lease import LEASE, Leases, LeaseState
