@@ -120,18 +120,42 @@ def test_a_replay_keeps_more_unacknowledged_and_cuts_nobody(monkeypatch):
     assert (link.session, link.out.sent) == (0, 50)
 
 
-def test_an_overfull_session_with_a_client_is_cut_in_the_log(monkeypatch):
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_requests_are_left_with_a_client_that_acknowledges_no_answers(more, monkeypatch):
+    """Cut, its session would begin anew with the same requests, and be cut again, for ever."""
+    monkeypatch.setattr("inorder.protocols.total.stage.LINK_ANSWERS_MAX", 3)
     monkeypatch.setattr("inorder.protocols.session.links.LINK_UNACKED_MAX", 3)
     net = Net("p", batch=1)
     net.passes = without(Accepted)
-    for _ in range(6):
+    for _ in range(3 + more):
         net.call("p", "publish", "t1", {})
+    assert net.machines["stage1"].managers["t1"].s.count == min(3 + more, 3)
+    assert ("stage_full" in net.notes) == (more == 1)
+    assert "link_cut" not in net.notes
+    net.passes = everything
+    insist(net, "greet", "resend/stage1")
+    assert [net.answers.get(f"p:{number}") for number in range(1, 4 + more)] == ["accepted"] * (
+        3 + more
+    )
+    assert net.machines["stage1"].managers["t1"].s.count == 3 + more
+
+
+def test_an_overfull_session_with_a_client_is_cut_in_the_log(monkeypatch):
+    """A client that crashes again and again, and never gets the end of a walk."""
+    monkeypatch.setattr("inorder.protocols.session.links.LINK_UNACKED_MAX", 3)
+    net = Net("p")
+    net.passes = without(WalkDone)
+    for _ in range(4):
+        net.call("p", "subscribe", "p/1", ["t1"])
+        net.restart("p")
     assert net.notes.count("link_cut") == 1
+    net.call("p", "subscribe", "p/2", ["t1"])
     net.passes = everything
     net.restart("stage1")
     insist(net, "greet", "resend/stage1")
-    assert [net.answers.get(f"p:{number}") for number in range(1, 7)] == ["accepted"] * 6
-    assert net.machines["stage1"].managers["t1"].s.count == 6
+    assert net.answers["p/2"] == "done"
+    assert net.machines["p"].idle
+    assert net.machines["stage1"].managers["t1"].group.holders == ["p"]
 
 
 def test_who_was_cut_twice_is_told_by_any_sign_of_life():

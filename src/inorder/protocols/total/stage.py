@@ -6,7 +6,9 @@ Rule 3: the payload came with the request, so the manager itself diffuses. In th
         publisher does, and one that dies in between leaves a hole for ever (F3).
 
 Back-pressure: a manager has OUTSTANDING_ROUNDS_MAX rounds under way, further requests queue here,
-and when QUEUED_REQUESTS_MAX wait, requests are left with their senders (../session sends again).
+and when QUEUED_REQUESTS_MAX wait, requests are left with their senders (../session sends again). So
+are those of a client that has not acknowledged LINK_ANSWERS_MAX answers: a session that was cut for
+them would begin anew with the same requests, and be cut again, for ever.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from msgspec.structs import replace
 from inorder.core.effect import Diffuse, Effect, Note, Send, SetTimer
 from inorder.core.errors import BadMessage
 from inorder.core.event import Stamp
-from inorder.core.limits import OUTSTANDING_ROUNDS_MAX, QUEUED_REQUESTS_MAX
+from inorder.core.limits import LINK_ANSWERS_MAX, OUTSTANDING_ROUNDS_MAX, QUEUED_REQUESTS_MAX
 from inorder.core.pack import pack, unpacker
 from inorder.protocols.session.book import Sessions
 from inorder.protocols.total.directory import RANKING, Directory, directory_of
@@ -154,12 +156,14 @@ class Stage(Service):
     def _check(self, source: str, session: int, body: Body) -> None:
         check_body(self, source, session, body)
 
-    def _full(self, body: Body) -> bool:
+    def _full(self, source: str, body: Body) -> bool:
         s = self.s
         # Only what comes from a client may wait there. What has entered must always be taken: a
         # freeze may be waiting for it, and what is queued here waits for the end of the freeze.
         if not isinstance(body, Create) and not (isinstance(body, Walk) and _is_new(body)):
             return False
+        if isinstance(body, Create) and self.links.carries(source) >= LINK_ANSWERS_MAX:
+            return True
         waiting = len(s.walks) + sum(len(queue) for queue in s.requests.values())
         return waiting >= QUEUED_REQUESTS_MAX
 
