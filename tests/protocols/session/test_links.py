@@ -359,6 +359,24 @@ def test_a_client_begins_anew_above_the_floor():
     assert links.session("s") == above(above(7, 3), 3), "never below its own"
 
 
+def test_a_client_that_has_forgotten_a_session_begins_another_one(monkeypatch):
+    monkeypatch.setattr("inorder.protocols.session.book.LINK_ENDED_MAX", 1)
+    links: Links[str] = Links(0.5, patient=True, first=3)
+    for peer in ("s", "t"):
+        links.post(peer, "1")
+        links.flush(0.0)
+        links.acknowledged(peer, Ack(3, 0, 1), 0.0)
+        links.end(peer)
+    links.flush(0.0)
+    assert sorted(links.s.ended) == ["t"]
+    anew = above(3, 3)
+    assert (links.session("s"), links.session("t")) == (anew, 3)
+    assert links.greeting("s") == Send("s", Ack(anew, 0, 0))
+    links.post("s", "2")
+    [frame] = messages(links.flush(0.0))
+    assert (frame.session, frame.number) == (anew, 1), "number 1 of session 3 was taken long ago"
+
+
 def test_no_two_lives_share_a_session_however_often_they_begin_anew():
     seen = set()
     for first in range(1, 30):

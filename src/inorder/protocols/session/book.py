@@ -91,7 +91,13 @@ class Book(Generic[Body]):
     def session(self, peer: str) -> int:
         """The number of the session with a peer, or of the one that would be begun."""
         link = self.s.peers.get(peer) or self.s.ended.get(peer)
-        return link.session if link else self._first
+        return link.session if link else self._own()
+
+    def _own(self) -> int:
+        """The number of a session that this machine begins: above all that it has forgotten, or
+        its frames would be taken for those of a forgotten one."""
+        forgotten = 0 < self._first <= self.s.floor
+        return above(self.s.floor, self._first) if forgotten else self._first
 
     def knows(self, source: str) -> bool:
         """Whether there was a session with this peer."""
@@ -172,7 +178,7 @@ class Book(Generic[Body]):
         link = self.s.peers.get(peer)
         if link is None:
             row = self.s.ended.pop(peer, None)
-            first = row.session + row.cut if row else self._first
+            first = row.session + row.cut if row else self._own()
             link = self._begin(peer, first)
             if row and not row.cut:
                 link.token = row.token

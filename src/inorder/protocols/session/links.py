@@ -150,7 +150,7 @@ class Links(Book[Body]):
             return Ack(link.session, self.s.token, link.into.received, link.into.runs(),
                        self._channel)  # fmt: skip
         row = self.s.ended.get(peer)
-        session, received = (row.session, row.received) if row else (self._first, 0)
+        session, received = (row.session, row.received) if row else (self._own(), 0)
         return Ack(session, self.s.token, received, (), self._channel)
 
     def fire(self, peer: str, now: float) -> list[Effect]:
