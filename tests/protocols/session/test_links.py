@@ -281,6 +281,33 @@ def test_a_service_gives_up_on_a_client_for_ever_silent_but_not_on_a_service():
     assert numbers(links.flush(0.0)) == [1], "a sign of life begins anew"
 
 
+def test_whatever_shows_a_client_that_was_given_up_begins_anew():
+    links: Links[str] = Links(0.5)
+    links.post("client", "1", session=1)
+    links.flush(0.0)
+    links.hear("client", 0.0)
+    assert links.flush(0.0) == [], "it has just left"
+    for _ in range(65):
+        links.fire("client", 0.0)
+        links.flush(0.0)
+    links.hear("client", 0.0)
+    effects = links.flush(0.0)
+    assert numbers(effects) == [1]
+    assert SetTimer("resend/client", 1.0) in effects
+    links.hear("nobody", 0.0)
+    assert links.flush(0.0) == []
+
+
+def test_a_message_posted_before_an_acknowledgement_is_heard_is_waited_for_no_longer():
+    """A client answers a frame with a request, then hears what the frame acknowledges."""
+    links: Links[str] = Links(0.5, patient=True)
+    links.post("s", "request")
+    links.acknowledged("s", Frame(0, 0, 1, 0, "answer"), 0.0)
+    effects = links.flush(0.0)
+    assert numbers(effects) == [1]
+    assert SetTimer("resend/s", 0.5) in effects
+
+
 def test_a_new_session_ends_the_old_one():
     links: Links[str] = Links(0.5)
     links.post("c", "1", session=1)

@@ -275,3 +275,18 @@ def test_the_session_of_a_first_life_is_named_by_it():
     net = Net("p")
     net.call("p", "publish", "t1", {})
     assert net.machines["stage1"].links.s.peers["p"].session == FIRST
+
+
+def test_a_stage_tries_again_when_a_client_that_it_gave_up_renews():
+    """It has the answer, and nothing to say: only its acknowledgement was lost, again and again."""
+    net = Net("p")
+    net.call("p", "subscribe", "p/1", ["t1"])
+    net.passes = lambda source, target, message: not (source == "p" and isinstance(message, Ack))
+    net.call("p", "publish", "t1", {})
+    for _ in range(70):
+        net.fire("stage1", "resend/p")
+    assert "link_gave_up" in net.notes
+    assert not net.machines["stage1"].idle
+    net.passes = everything
+    net.fire("p", "renew")
+    assert net.machines["stage1"].idle

@@ -110,11 +110,6 @@ class Book(Generic[Body]):
             return isinstance(message, Frame)
         return message.session > link.session
 
-    def hear(self, peer: str) -> None:
-        """The peer has shown itself otherwise than in this session."""
-        if peer in self.s.peers:
-            self.s.peers[peer].silence = 0
-
     def silent(self, ticks: int) -> list[str]:
         """Count one tick for everybody; clients of whom nothing was heard for more than these."""
         names = []

@@ -236,15 +236,28 @@ class Links(Book[Body]):
         number = message.ack if isinstance(message, Frame) else message.number
         if not out.believable(number, message.runs):
             return  # a number never given is a peer's fault and proves nothing
-        given_up = out.unacked and not out.timing
+        given_up = out.given_up
         missing = out.acknowledge(number, message.runs, now)
-        if given_up:
-            # There it is again.
-            out.tries = 0
-            missing = out.overdue(now)
         if missing:
             self._again[source] = missing
         self._heard[source] = None
+        if given_up:
+            self._try_again(source, link, now)
+
+    def hear(self, peer: str, now: float) -> None:
+        """The peer has shown itself otherwise than in this session."""
+        link = self.s.peers.get(peer)
+        if link is None:
+            return
+        link.silence = 0
+        if link.out.given_up:
+            self._try_again(peer, link, now)
+
+    def _try_again(self, peer: str, link: Link[Body], now: float) -> None:
+        """There it is again: a peer that we had given up."""
+        link.out.tries = 0
+        self._again[peer] = link.out.overdue(now)
+        self._touched[peer] = None
 
     def _hear(self, link: Link[Body], token: int) -> None:
         """A new owner knows nothing of the frames that its predecessor has kept."""

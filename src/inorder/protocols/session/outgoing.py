@@ -59,6 +59,11 @@ class Outgoing(Struct, Generic[Body], array_like=True):
     def acked(self) -> int:
         return self.reached.floor
 
+    @property
+    def given_up(self) -> bool:
+        """Whether something has left, and nobody waits for its acknowledgement any more."""
+        return bool(self.flights) and not self.timing
+
     def post(self, body: Body) -> None:
         self.sent += 1
         self.unacked.append(body)

@@ -74,7 +74,7 @@ class Leases:
             if topic not in stage.managers:
                 raise BadMessage(source, f"renews {topic} at {stage.name}")
         self.s.silent.pop(source, None)
-        stage.links.hear(source)
+        stage.links.hear(source, now)
         standing: list[Standing] = []
         missing: list[Effect] = []
         for topic, have, known in renew.topics:
@@ -88,7 +88,7 @@ class Leases:
                 repaired = manager.repair(have + 1, manager.s.published)
                 missing += [Send(source, answer) for answer in repaired]
         answer = [Send(source, Renewed(tuple(standing)))] if standing else []
-        return [*answer, *missing]
+        return [*answer, *missing, *stage.links.flush(now)]
 
     def tick(self, now: float) -> list[Effect]:
         """Some seconds have passed."""
