@@ -373,6 +373,18 @@ def test_forgotten_sessions_raise_the_floor(monkeypatch):
     assert links.refuse("stage", Frame(0, 0, 1, 0, "1")) == [], "services never end a session"
 
 
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_sessions_are_kept_with_so_many_peers(more, monkeypatch):
+    monkeypatch.setattr("inorder.protocols.session.book.LINK_PEERS_MAX", 2)
+    links: Links[str] = Links(0.5)
+    for number in range(1 + more):
+        links.take(f"c{number}", Frame(1, 0, 1, 0, "1"))
+    refusal = [Note("too_many_peers", "new")] if more == 1 else []
+    assert links.refuse("new", Frame(1, 0, 1, 0, "1")) == refusal
+    if more >= 0:
+        assert links.refuse("c0", Frame(1, 0, 2, 0, "2")) == [], "one that is known goes on"
+
+
 def test_a_client_begins_anew_above_the_floor():
     links: Links[str] = Links(0.5, patient=True, first=3)
     links.post("s", "1")

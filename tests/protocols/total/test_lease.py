@@ -17,6 +17,7 @@ from inorder.protocols.total.messages import (
     Forget,
     Renew,
     Renewed,
+    Repair,
     WalkDone,
 )
 from inorder.protocols.total.subscriber import Subscriber
@@ -204,6 +205,31 @@ def test_a_forgotten_holder_is_not_waited_for_and_may_return():
     assert net.machines["a"].idle
 
 
+@pytest.mark.parametrize("forgotten", [0, 1])
+def test_the_end_of_a_walk_and_every_batch_say_how_many_a_topic_has_forgotten(forgotten):
+    net = Net("a", "b", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    if forgotten:
+        silent(net, "stage1")
+    said = []
+
+    def passes(source, target, message):
+        body = getattr(message, "body", message)
+        if isinstance(body, WalkDone | Accepted | Events):
+            said.append((type(body), body.forgotten))
+        return not isinstance(body, Events)
+
+    net.passes = passes
+    net.call("b", "subscribe", "b/1", ["t1", "t2"])
+    net.call("p", "publish", "t1", {})
+    net.act("stage1", net.machines["stage1"].receive("b", Repair("t1", 1, 1), 0.0))
+    net.run()
+    assert {*said} == {
+        (WalkDone, (("t1", 1),) if forgotten else ()), (Accepted, forgotten), (Events, forgotten)
+    }  # fmt: skip
+    assert said[-1] == (Events, forgotten), "what is sent again says it too"
+
+
 # The order.
 
 
@@ -340,6 +366,14 @@ def test_a_session_with_nobody_is_ended_and_goes_on_if_it_must():
     assert stage1.fire("lease", 0.0) == [], "with nobody to watch, the timer ends"
     net.call("p", "publish", "t1", {})
     assert net.answers["p:2"] == "accepted"
+
+
+def test_both_ends_of_a_session_with_nobody_end_it():
+    net = Net("p")
+    net.call("p", "publish", "t1", {})
+    silent(net, "stage1")
+    assert net.machines["p"].links.s.peers == {}
+    assert net.machines["p"].links.s.ended["stage1"].sent == 1
 
 
 def test_a_session_is_not_ended_while_an_answer_is_owed():

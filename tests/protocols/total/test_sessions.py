@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 from inorder.core.effect import Answer, Persist
-from inorder.protocols.session.messages import Ack, Frame
+from inorder.core.errors import BadMessage
+from inorder.protocols.session.messages import Ack, Frame, Unknown
 from inorder.protocols.total.messages import Accepted, Events, Fill, Forget, Renew, WalkDone
 from tests.protocols.total.drive import FIRST, Net, of, stage
 from tests.protocols.total.test_lease import collect, hand_over, silent
@@ -290,3 +291,16 @@ def test_a_stage_tries_again_when_a_client_that_it_gave_up_renews():
     net.passes = everything
     net.fire("p", "renew")
     assert net.machines["stage1"].idle
+
+
+@pytest.mark.parametrize("message", [
+    Unknown(FIRST, 2**63 - 1), Frame(2**63 - 1, 0, 1, 0, WalkDone("p", 1, ())),
+])  # fmt: skip
+def test_a_service_cannot_use_up_the_numbers_of_a_client(message):
+    net = Net("p")
+    net.call("p", "publish", "t1", {})
+    machine = net.machines["p"]
+    before = machine.snapshot()
+    with pytest.raises(BadMessage, match="leaves no number"):
+        machine.receive("stage1", message, 0.0)
+    assert machine.snapshot() == before

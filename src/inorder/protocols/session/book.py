@@ -23,6 +23,7 @@ from typing import Any, Generic
 from msgspec import Struct, field
 
 from inorder.core.effect import CancelTimer, Effect, Note, Send
+from inorder.core.errors import BadMessage
 from inorder.core.limits import LINK_ENDED_MAX, LINK_PEERS_MAX
 from inorder.core.numbers import Numbers
 from inorder.protocols.session.incoming import Incoming
@@ -166,7 +167,10 @@ class Book(Generic[Body]):
 
     def begin_anew(self, peer: str, floor: int) -> None:
         """The peer remembers nothing up to this number. What was on its way is lost."""
-        self._begin(peer, above(max(self.session(peer), floor), self._first))
+        session = above(max(self.session(peer), floor), self._first)
+        if session > SESSION_MAX:
+            raise BadMessage(peer, f"leaves no number for a session above {floor}")
+        self._begin(peer, session)
 
     def _link(self, peer: str) -> Link[Body]:
         """The session with a peer: one that has ended goes on where it ended."""

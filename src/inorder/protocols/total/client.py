@@ -202,8 +202,8 @@ class Client:
             return [*shown, Note("old_session", source), links.greeting(source)]
         if frame.session > links.session(source):
             # Of an earlier life that began anew, or begun by the stage: ours must be above it.
-            shown = self._record(0, ())
             effects = self._begin_anew(source, frame.session, now)
+            shown = self._record(0, ())
             return [*shown, *effects, links.greeting(source)]
         if refusal := links.refuse(source, frame):
             return refusal
