@@ -149,6 +149,16 @@ def test_what_was_sent_again_waits_twice_as_long_for_the_next_proof():
     assert numbers(end.receive(Ack(0, 0, 1, ((3, 6),)), now=3.0)) == [2]
 
 
+def test_without_time_a_frame_is_sent_again_once_for_all_proofs():
+    """All readings of the clock are 0: a copy is never known to have left before a proof."""
+    end = End("a", "b")
+    end.post("1", "2", "3", "4")
+    assert numbers(end.receive(Ack(0, 0, 0, ((3, 3),)))) == [1, 2]
+    assert numbers(end.receive(Ack(0, 0, 0, ((3, 4),)))) == []
+    end.post("5")
+    assert numbers(end.receive(Ack(0, 0, 0, ((3, 5),)))) == []
+
+
 def test_a_frame_sent_twice_measures_and_proves_nothing():
     end = End("a", "b")
     end.post("1", "2", now=0.0)
