@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from inorder.core.effect import CancelTimer, Note, Send, SetTimer
 from inorder.core.pack import pack, unpacker
-from inorder.core.wire import encode
+from inorder.core.wire import encode, size
 from inorder.protocols.session.book import Sessions, above, durable
 from inorder.protocols.session.links import Links
 from inorder.protocols.session.messages import Ack, Bye, Frame, Unknown
@@ -86,13 +86,13 @@ def test_a_full_window_drops_what_it_does_not_name(monkeypatch):
 
 def test_windows_are_bounded_in_bytes_each_and_together(monkeypatch):
     frame = frames(6)
-    size = len("x") + 20
-    monkeypatch.setattr("inorder.protocols.session.incoming.LINK_WINDOW_BYTES", size)
+    one = len("x") + 20
+    monkeypatch.setattr("inorder.protocols.session.incoming.LINK_WINDOW_BYTES", one)
     end = End("b", "a")
     end.receive(frame[2])
     assert Note("window_full", "a") in end.receive(frame[3])
     monkeypatch.undo()
-    monkeypatch.setattr("inorder.protocols.session.links.LINK_WINDOWS_BYTES", size)
+    monkeypatch.setattr("inorder.protocols.session.links.LINK_WINDOWS_BYTES", one)
     links: Links[str] = Links(0.5)
     links.keep("a", frame[2])
     links.keep("c", frame[2])
@@ -101,6 +101,31 @@ def test_windows_are_bounded_in_bytes_each_and_together(monkeypatch):
     links.take("a", frame[2])
     links.keep("c", frame[2])
     assert Note("window_full", "c") not in links.flush(0.0), "what was taken has left its window"
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize("limit", ["incoming.LINK_WINDOW_BYTES", "links.LINK_WINDOWS_BYTES"])
+def test_a_window_has_room_to_the_last_byte(limit, more, monkeypatch):
+    frame = frames(4)
+    monkeypatch.setattr(f"inorder.protocols.session.{limit}", 2 * size(frame[2]) + more)
+    end = End("b", "a")
+    end.receive(frame[3])
+    full = Note("window_full", "a") in end.receive(frame[4])
+    assert full == (more == -1)
+    end.receive(frame[1])
+    end.receive(frame[2])
+    assert end.taken == ["1", "2", "3", "4"][: 3 if full else 4]
+    link = end.links.s.peers["a"]
+    assert (link.into.bytes, end.links._kept_bytes) == (0, 0), "what was taken makes room"
+
+
+def test_a_new_owner_has_an_empty_window():
+    end = End("b", "a")
+    end.receive(frames(3)[3])
+    end.links.resume()
+    link = end.links.s.peers["a"]
+    assert (link.into.bytes, link.into.window, end.links._kept_bytes) == (0, {}, 0)
+    assert link.into.runs() == ()
 
 
 # Sending.
@@ -213,6 +238,26 @@ def test_what_leaves_later_moves_the_timer():
     end.post("2", now=0.4)
     assert end.fire(now=0.5) == [SetTimer("resend/b", pytest.approx(0.4))]
     assert numbers(end.fire(now=0.9)) == [1, 2]
+
+
+def test_what_was_sent_again_moves_the_timer_too():
+    end = End("a", "b")
+    end.post("1", now=0.0)
+    end.post("2", now=0.2)
+    end.post("3", now=0.3)
+    # A first round trip of 0.2 s: from now on the wait is 0.2 + 4 * 0.1.
+    assert numbers(end.receive(Ack(0, 0, 0, ((2, 2),)), now=0.4)) == [1]
+    assert end.fire(now=0.5) == [SetTimer("resend/b", pytest.approx(0.5))]
+
+
+@pytest.mark.parametrize(("number", "kept"), [(1, 3), (2, 2), (4, 0), (5, 4), (0, 4)])
+def test_a_replayed_acknowledgement_frees_what_was_sent_and_no_more(number, kept):
+    end = End("a", "b")
+    for body in "1234":
+        end.links.post("b", body)
+    end.links.discard()
+    end.links.replayed("b", Frame(0, 0, 1, number, "x"))
+    assert len(end.links.s.peers["b"].out.unacked) == kept
 
 
 def test_a_clock_that_stands_still_or_jumps_back_only_costs_time():
@@ -352,6 +397,28 @@ def test_a_new_session_ends_the_old_one():
     refusal = links.refuse("c", Frame(1, 0, 1, 0, "1"))
     assert refusal == [Note("old_session", "c"), Send("c", Unknown(1, 2))]
     assert links.refuse("c", Ack(1, 0, 1)) == refusal
+
+
+@pytest.mark.parametrize("how", ["begin", "cut"])
+def test_a_session_leaves_no_window_behind(how):
+    links: Links[str] = Links(0.5)
+    for peer in ("c", "d"):
+        links.keep(peer, Frame(0, 0, 2, 0, "2"))
+    if how == "begin":
+        links.begin("c", 1, 0)
+    else:
+        links.end("c", cut=True)
+    assert links._kept_bytes == links.s.peers["d"].into.bytes > 0
+
+
+def test_what_an_old_session_lacks_is_not_sent_in_the_new_one():
+    links: Links[str] = Links(0.5, patient=True, first=1)
+    for body in "123":
+        links.post("s", body)
+    links.flush(0.0)
+    links.acknowledged("s", Ack(1, 0, 0, ((3, 3),)), 0.0)
+    links.begin_anew("s", 1)
+    assert links.flush(0.0) == [CancelTimer("resend/s")]
 
 
 def test_an_ended_session_is_one_row_and_goes_on_where_it_ended():
