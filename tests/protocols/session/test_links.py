@@ -399,6 +399,23 @@ def test_a_new_session_ends_the_old_one():
     assert links.refuse("c", Ack(1, 0, 1)) == refusal
 
 
+def test_a_replaced_owner_ends_no_session():
+    end = End("b", "a")
+    end.receive(Frame(0, 3, 1, 0, "1"))
+    for token, ended in ((2, False), (3, True)):
+        end.receive(Bye(0, token, 1))
+        assert ("a" in end.links.s.ended) == ended
+
+
+def test_a_session_with_a_frame_that_came_early_does_not_end():
+    end = End("b", "a")
+    end.receive(frames(2)[2])
+    assert not end.links.may_end("a")
+    end.receive(frames(2)[1])
+    assert end.links.may_end("a")
+    assert not end.links.may_end("nobody")
+
+
 @pytest.mark.parametrize("how", ["begin", "cut"])
 def test_a_session_leaves_no_window_behind(how):
     links: Links[str] = Links(0.5)
@@ -470,6 +487,24 @@ def test_forgotten_sessions_raise_the_floor(monkeypatch):
     assert links.refuse("c", Frame(8, 0, 1, 0, "1")) == []
     assert links.refuse("d", Frame(3, 0, 2, 0, "2")) == [], "its row is still there"
     assert links.refuse("stage", Frame(0, 0, 1, 0, "1")) == [], "services never end a session"
+
+
+def test_who_shows_itself_in_any_way_is_not_silent():
+    links: Links[str] = Links(0.5)
+    ways = {
+        "frame": lambda: links.acknowledged("frame", Frame(1, 0, 1, 0, "1"), 0.0),
+        "ack": lambda: links.acknowledged("ack", Ack(1, 0, 0), 0.0),
+        "else": lambda: links.hear("else", 0.0),
+        "dead": lambda: None,
+    }
+    for peer in ways:
+        links.begin(peer, 1, 0)
+    links.begin("service", 0, 0)
+    for tick in range(1, 5):
+        assert links.silent(3) == (["dead"] if tick == 4 else [])
+        for show in ways.values():
+            show()
+    assert links.silent(0) == ["ack", "dead", "else", "frame"], "services are never silent"
 
 
 @pytest.mark.parametrize("more", [-1, 0, 1])

@@ -205,7 +205,6 @@ class Links(Book[Body]):
         if frame.session > link.session:
             link = self._begin(source, frame.session)  # its first: nothing was there before
         self._hear(link, frame.token)
-        link.silence = 0
         self._kept_bytes -= link.into.take(frame.number)
         self._owed[source] = None
 
