@@ -416,6 +416,28 @@ def test_a_session_with_a_frame_that_came_early_does_not_end():
     assert not end.links.may_end("nobody")
 
 
+def test_a_session_that_goes_on_remembers_its_owner():
+    end = End("b", "a")
+    end.receive(Frame(0, 3, 1, 0, "1"))
+    end.receive(Bye(0, 3, 1))
+    assert end.links.refuse("a", Ack(0, 2, 0)) == [Note("fenced", "a")]
+    end.post("goes on")
+    assert end.receive(Frame(0, 2, 2, 0, "2")) == [Note("fenced", "a")]
+    end.links.begin("a", 1, 0)
+    assert end.receive(Frame(1, 2, 1, 0, "1")) == [Note("fenced", "a")]
+
+
+def test_a_replay_carries_as_many_messages_as_the_owner_did():
+    """It knows of more, as acknowledgements are not in the log: the last of them are the same."""
+    links: Links[str] = Links(0.5)
+    for body in "123":
+        links.post("c", body, session=1)
+    links.begin("c", 2, 2)
+    assert links.s.peers["c"].out.unacked == ["2", "3"]
+    links.begin("c", 3, 0)
+    assert links.s.peers["c"].out.unacked == []
+
+
 @pytest.mark.parametrize("how", ["begin", "cut"])
 def test_a_session_leaves_no_window_behind(how):
     links: Links[str] = Links(0.5)
