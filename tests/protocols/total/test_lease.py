@@ -91,6 +91,20 @@ def test_a_renewal_is_answered_only_if_there_is_something_to_say():
     assert net.machines["stage1"].receive("a", Renew((("t1", 1, 0),)), 0.0) == []
 
 
+def test_a_renewal_brings_what_nothing_later_will_show_to_be_missing():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    members = net.members.pop("t1")
+    net.call("p", "publish", "t1", {})
+    net.fire("a", "renew")
+    assert net.delivered["a"] == [], "the event may be under way, and its heartbeat is to come"
+    net.fire("stage1", "heartbeat/t1")
+    net.fire("a", "renew")
+    assert net.delivered["a"] == ["p:1"]
+    net.members["t1"] = members
+    assert net.machines["stage1"].receive("a", Renew((("t1", 1, 0),)), 0.0) == []
+
+
 def test_nobody_renews_what_a_stage_does_not_serve():
     stage1 = Net("a").machines["stage1"]
     before = stage1.snapshot()
