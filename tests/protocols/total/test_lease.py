@@ -14,10 +14,13 @@ from inorder.protocols.total.manager import Manager
 from inorder.protocols.total.messages import (
     Accepted,
     Events,
+    Fill,
     Forget,
+    Freeze,
     Renew,
     Renewed,
     Repair,
+    Walk,
     WalkDone,
 )
 from inorder.protocols.total.subscriber import Subscriber
@@ -168,6 +171,17 @@ def test_a_new_owner_waits_a_whole_lease():
     assert "lease" in net.timers["stage1"]
     silent(net, "stage1", LEASE_TICKS - 1)
     assert net.machines["stage1"].managers["t1"].s.reported == {"a": 0}
+
+
+def test_an_owner_that_takes_over_a_whole_state_waits_a_whole_lease_too():
+    net = Net("a")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    silent(net, "stage1", LEASE_TICKS - 1)
+    stage = net.machines["stage1"]
+    again = type(stage).restore(stage.snapshot())
+    assert again.leases.s.silent == {"a": LEASE_TICKS - 1}
+    assert SetTimer("lease", 10.0, background=True) in again.resume(0.0)
+    assert again.leases.s.silent == {}
 
 
 def test_what_nobody_can_ask_for_is_not_kept():
@@ -388,6 +402,31 @@ def test_both_ends_of_a_session_with_nobody_end_it():
     silent(net, "stage1")
     assert net.machines["p"].links.s.peers == {}
     assert net.machines["p"].links.s.ended["stage1"].sent == 1
+
+
+def is_framed(kind, source):
+    return lambda name, target, message: (
+        not (name == source and isinstance(getattr(message, "body", None), kind))
+    )
+
+
+@pytest.mark.parametrize("waits", ["request", "round", "walk in", "walk out"])
+def test_a_session_lasts_as_long_as_anything_of_its_client_waits_at_the_stage(waits):
+    """All that its client said was acknowledged; nothing is on its way between the two."""
+    net = Net("a", "p", swaps="on")
+    net.call("a", "subscribe", "a/1", ["t1", "t2"])
+    stage = "stage2"
+    if waits in ("request", "walk in"):
+        net.machines[stage].epochs.on_freeze("ranking", Freeze(0, 1, ("t2",)), 0.0)
+    else:
+        net.passes = is_framed(Fill if waits == "round" else Walk, stage)
+    if waits in ("request", "round"):
+        net.call("p", "publish", "t2", {})
+    else:
+        net.call("p", "subscribe", "p/1", ["t1", "t2"])
+    assert net.machines[stage].links.may_end("p")
+    silent(net, stage, 3 * LEASE_TICKS)
+    assert "p" in net.machines[stage].links.s.peers
 
 
 def test_a_session_is_not_ended_while_an_answer_is_owed():
