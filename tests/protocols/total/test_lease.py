@@ -396,6 +396,41 @@ def test_a_session_with_nobody_is_ended_and_goes_on_if_it_must():
     assert net.answers["p:2"] == "accepted"
 
 
+def test_a_lease_is_watched_as_long_as_there_is_a_holder_or_a_client():
+    net = Net("a", "p")
+    net.call("p", "publish", "t1", {})
+    stage1 = net.machines["stage1"]
+    watch = SetTimer("lease", 10.0, background=True)
+    assert watch in stage1.fire("lease", 0.0), "a client that holds nothing"
+    net.call("a", "subscribe", "a/1", ["t1"])
+    for name in ("a", "p"):
+        stage1.links.end(name)
+    assert watch in stage1.fire("lease", 0.0), "a holder without a session"
+
+
+def test_nobody_has_what_was_not_yet_numbered():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    net.act("stage1", net.machines["stage1"].receive("a", Renew((("t1", 99, 0),)), 0.0))
+    net.members.clear()
+    net.call("p", "publish", "t1", {})
+    assert net.machines["stage1"].managers["t1"].s.retained == 1
+
+
+def test_stamps_do_not_regard_who_was_forgotten():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1", "t2"])
+    net.call("p", "publish", "t2", {})
+    silent(net, "stage2")
+    stamps = []
+    net.passes = lambda source, target, message: (
+        not isinstance(getattr(message, "body", None), Accepted)
+        or stamps.append(message.body.stamp) is not None
+    )
+    net.call("p", "publish", "t2", {})
+    assert stamps[0] == (("t2", 2),)
+
+
 def test_both_ends_of_a_session_with_nobody_end_it():
     net = Net("p")
     net.call("p", "publish", "t1", {})
