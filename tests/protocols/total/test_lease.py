@@ -8,6 +8,7 @@ import pytest
 
 from inorder.core.effect import Note, Persist, Send, SetTimer
 from inorder.core.errors import BadMessage, BadScenario
+from inorder.core.event import Event
 from inorder.protocols.session.messages import Frame
 from inorder.protocols.total import Options
 from inorder.protocols.total.manager import Manager
@@ -314,6 +315,19 @@ def test_who_is_still_registered_goes_on_where_it_stood():
     assert not any(call.startswith("gap") for call in net.answers)
     net.call("p", "publish", "t1", {})
     assert net.delivered["a"] == ["p:1", "p:2", "p:3"], "and nothing is asked again"
+
+
+def test_an_answer_older_than_the_batch_it_is_about_lets_nothing_go_on():
+    net = Net("a")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    client = net.machines["a"]
+    event = Event("p", 1, "t1")
+    client.receive("stage1", Events("t1", 1, 0, (), (event,), forgotten=2), 0.0)
+    client.receive("stage1", Renewed((("t1", 0, 1, True),)), 0.0)
+    assert client.subscriber.s.doubted == {"t1"}
+    client.receive("stage1", Renewed((("t1", 1, 2, True),)), 0.0)
+    assert client.subscriber.s.doubted == set()
+    assert client.idle
 
 
 def test_a_walk_for_another_topic_does_not_hide_that_one_was_forgotten():
