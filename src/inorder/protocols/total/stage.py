@@ -112,7 +112,7 @@ class Stage(Service):
             Abort: lambda *said: self.epochs.on_abort(*said),
             Install: lambda *said: self.epochs.on_install(*said),
         }
-        self._casuals = {Repair: self._on_repair, Renew: self._on_renew}
+        self._casuals = {Repair: self._on_repair, Renew: lambda *said: self.leases.on_renew(*said)}
         s = _State(name, directory.topics, options, directory.topics)
         s.managers = {topic: TopicState(topic) for topic in directory.topics_at(name)}
         self._become(s)
@@ -392,9 +392,6 @@ class Stage(Service):
         self.s.entered.remove(next(each for each in self.s.entered if each[:2] == walk))
         self.epochs.try_answer()
         return []
-
-    def _on_renew(self, source: str, renew: Renew, now: float) -> list[Effect]:
-        return self.leases.on_renew(source, renew, now)
 
     def _on_forget(self, source: str, forget: Forget, now: float) -> list[Effect]:
         return self.leases.on_forget(source, forget, now)
