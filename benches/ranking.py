@@ -198,7 +198,7 @@ def standing() -> None:
     table = Table(
         title=f"Ten groups of four, a stage stands still for {STILL_S:g} s: accepted after"
     )
-    for heading in ("change", "group of the stage", "groups changed", "other groups"):
+    for heading in ("change", "mean, group of the stage", "groups changed", "other groups"):
         table.add_column(heading, justify="left" if heading == "change" else "right")
     ways = (
         ("none", "before", False, False),
@@ -206,21 +206,29 @@ def standing() -> None:
         ("it stops in the middle, 3 groups", "middle", True, False),
         ("it stops in the middle, all groups", "middle", True, True),
     )
+    plain: list[Rows] = []
     for name, when, change, much in ways:
-        columns: list[list[list[float]]] = [[], [], []]
-        for seed in SEEDS:
-            rows, _ = play(groups(), seed, act=still(when, change, much))
-            during = [row for row in rows if AT_S <= row.published_at < AT_S + STILL_S]
-            for number, column in enumerate(columns):
-                column.append(waits([row for row in during if _column(row, much) == number]))
-        table.add_row(name, *map(_cell, columns))
+        runs = [_during(play(groups(), seed, act=still(when, change, much))[0]) for seed in SEEDS]
+        plain = plain or runs
+        table.add_row(name, *(_cell(runs, plain, much, number) for number in range(3)))
     Console(width=110).print(table)
     print("The standing stage's own topic is left out. Changed: their order is another afterwards.")
+    print("Times are those of the same topics without a change.")
 
 
-def _cell(runs: list[list[float]]) -> str:
-    values = [value for run in runs for value in run]
-    return f"mean {mean(values):.2f}, max {max(values):.1f}" if values else ""
+def _during(rows: Rows) -> Rows:
+    return [row for row in rows if AT_S <= row.published_at < AT_S + STILL_S]
+
+
+def _cell(runs: list[Rows], plain: list[Rows], much: bool, number: int) -> str:
+    """The waits of one column, and how many times those of a run without a change they are."""
+    values, beside = (
+        waits([row for rows in each for row in rows if _column(row, much) == number])
+        for each in (runs, plain)
+    )
+    if not values:
+        return ""
+    return f"{mean(values):.2f}, {mean(values) / mean(beside):.2f} times, max {max(values):.1f}"
 
 
 def _column(row: Any, much: bool) -> int:

@@ -85,6 +85,10 @@ LINK_RESEND_BURST = 64
 # back-off about eight minutes at half a second. Stages never give up on each other.
 LINK_TRIES_MAX = 64
 
+# Answers a client has not acknowledged before its further requests are left with it. With what
+# waits in the queue (QUEUED_REQUESTS_MAX) and in its window it stays below the next limit.
+LINK_ANSWERS_MAX = 32_768
+
 # Messages a link keeps for a peer that does not acknowledge them. Stage links stay far below,
 # because rounds and windows are bounded; a client this far behind is cut off (its life is over).
 LINK_UNACKED_MAX = 131_072

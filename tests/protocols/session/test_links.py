@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inorder.core.effect import CancelTimer, Note, Send, SetTimer
+from inorder.core.effect import CancelTimer, Note, SetTimer
 from inorder.core.pack import pack, unpacker
-from inorder.core.wire import encode
-from inorder.protocols.session.links import Links, Sessions, above, durable
-from inorder.protocols.session.messages import Ack, Bye, Frame, Unknown
+from inorder.core.wire import size
+from inorder.protocols.session.book import Sessions, durable
+from inorder.protocols.session.links import Links
+from inorder.protocols.session.messages import Ack, Frame
 from tests.protocols.session.wire import End, Wire, messages, numbers
 
 
@@ -85,13 +86,13 @@ def test_a_full_window_drops_what_it_does_not_name(monkeypatch):
 
 def test_windows_are_bounded_in_bytes_each_and_together(monkeypatch):
     frame = frames(6)
-    size = len("x") + 20
-    monkeypatch.setattr("inorder.protocols.session.incoming.LINK_WINDOW_BYTES", size)
+    one = len("x") + 20
+    monkeypatch.setattr("inorder.protocols.session.incoming.LINK_WINDOW_BYTES", one)
     end = End("b", "a")
     end.receive(frame[2])
     assert Note("window_full", "a") in end.receive(frame[3])
     monkeypatch.undo()
-    monkeypatch.setattr("inorder.protocols.session.links.LINK_WINDOWS_BYTES", size)
+    monkeypatch.setattr("inorder.protocols.session.links.LINK_WINDOWS_BYTES", one)
     links: Links[str] = Links(0.5)
     links.keep("a", frame[2])
     links.keep("c", frame[2])
@@ -100,6 +101,31 @@ def test_windows_are_bounded_in_bytes_each_and_together(monkeypatch):
     links.take("a", frame[2])
     links.keep("c", frame[2])
     assert Note("window_full", "c") not in links.flush(0.0), "what was taken has left its window"
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize("limit", ["incoming.LINK_WINDOW_BYTES", "links.LINK_WINDOWS_BYTES"])
+def test_a_window_has_room_to_the_last_byte(limit, more, monkeypatch):
+    frame = frames(4)
+    monkeypatch.setattr(f"inorder.protocols.session.{limit}", 2 * size(frame[2]) + more)
+    end = End("b", "a")
+    end.receive(frame[3])
+    full = Note("window_full", "a") in end.receive(frame[4])
+    assert full == (more == -1)
+    end.receive(frame[1])
+    end.receive(frame[2])
+    assert end.taken == ["1", "2", "3", "4"][: 3 if full else 4]
+    link = end.links.s.peers["a"]
+    assert (link.into.bytes, end.links._kept_bytes) == (0, 0), "what was taken makes room"
+
+
+def test_a_new_owner_has_an_empty_window():
+    end = End("b", "a")
+    end.receive(frames(3)[3])
+    end.links.resume()
+    link = end.links.s.peers["a"]
+    assert (link.into.bytes, link.into.window, end.links._kept_bytes) == (0, {}, 0)
+    assert link.into.runs() == ()
 
 
 # Sending.
@@ -148,6 +174,38 @@ def test_what_was_sent_again_waits_twice_as_long_for_the_next_proof():
     assert numbers(end.receive(Ack(0, 0, 1, ((3, 6),)), now=3.0)) == [2]
 
 
+@pytest.mark.parametrize("missing", [2, 3, 4])
+def test_only_so_many_frames_are_sent_again_at_once(missing, monkeypatch):
+    monkeypatch.setattr("inorder.protocols.session.outgoing.LINK_RESEND_BURST", 3)
+    end = End("a", "b")
+    end.post(*map(str, range(1, missing + 1)))
+    first = [*range(1, min(missing, 3) + 1)]
+    assert numbers(end.fire(now=1.0)) == first, "by the timer"
+    end = End("a", "b")
+    end.post(*map(str, range(1, missing + 2)))
+    last = missing + 1
+    assert numbers(end.receive(Ack(0, 0, 0, ((last, last),)))) == first, "by evidence"
+
+
+def test_only_so_many_are_sent_again_whatever_lies_between_them(monkeypatch):
+    monkeypatch.setattr("inorder.protocols.session.outgoing.LINK_RESEND_BURST", 3)
+    end = End("a", "b")
+    end.post(*"12345678")
+    end.links.s.peers["b"].out.reached.cover(2, 2)
+    end.links.s.peers["b"].out.reached.cover(4, 5)
+    assert numbers(end.fire(now=1.0)) == [1, 3, 6]
+
+
+def test_without_time_a_frame_is_sent_again_once_for_all_proofs():
+    """All readings of the clock are 0: a copy is never known to have left before a proof."""
+    end = End("a", "b")
+    end.post("1", "2", "3", "4")
+    assert numbers(end.receive(Ack(0, 0, 0, ((3, 3),)))) == [1, 2]
+    assert numbers(end.receive(Ack(0, 0, 0, ((3, 4),)))) == []
+    end.post("5")
+    assert numbers(end.receive(Ack(0, 0, 0, ((3, 5),)))) == []
+
+
 def test_a_frame_sent_twice_measures_and_proves_nothing():
     end = End("a", "b")
     end.post("1", "2", now=0.0)
@@ -180,6 +238,26 @@ def test_what_leaves_later_moves_the_timer():
     end.post("2", now=0.4)
     assert end.fire(now=0.5) == [SetTimer("resend/b", pytest.approx(0.4))]
     assert numbers(end.fire(now=0.9)) == [1, 2]
+
+
+def test_what_was_sent_again_moves_the_timer_too():
+    end = End("a", "b")
+    end.post("1", now=0.0)
+    end.post("2", now=0.2)
+    end.post("3", now=0.3)
+    # A first round trip of 0.2 s: from now on the wait is 0.2 + 4 * 0.1.
+    assert numbers(end.receive(Ack(0, 0, 0, ((2, 2),)), now=0.4)) == [1]
+    assert end.fire(now=0.5) == [SetTimer("resend/b", pytest.approx(0.5))]
+
+
+@pytest.mark.parametrize(("number", "kept"), [(1, 3), (2, 2), (4, 0), (5, 4), (0, 4)])
+def test_a_replayed_acknowledgement_frees_what_was_sent_and_no_more(number, kept):
+    end = End("a", "b")
+    for body in "1234":
+        end.links.post("b", body)
+    end.links.discard()
+    end.links.replayed("b", Frame(0, 0, 1, number, "x"))
+    assert len(end.links.s.peers["b"].out.unacked) == kept
 
 
 def test_a_clock_that_stands_still_or_jumps_back_only_costs_time():
@@ -248,182 +326,8 @@ def test_an_acknowledgement_of_what_a_former_owner_sent_is_believed(monkeypatch)
     end = End("a", "b")
     end.post(*"12345")
     end.links.resume()
-    end.links.flush(0.0)
+    assert numbers(end.links.flush(0.0)) == [1, 2], "all that was on its way may be lost"
     assert numbers(end.receive(Ack(0, 0, 4))) == [5]
-
-
-# Owners, sessions, endings.
-
-
-def test_a_smaller_token_is_refused():
-    end = End("b", "a")
-    end.receive(Frame(0, 3, 1, 0, "1"))
-    assert end.receive(Frame(0, 2, 2, 0, "2")) == [Note("fenced", "a")]
-    assert end.receive(Ack(0, 2, 2)) == [Note("fenced", "a")]
-    assert messages(end.receive(Frame(0, 3, 2, 0, "2"))) == [Ack(0, 0, 2)]
-
-
-def test_a_service_gives_up_on_a_client_for_ever_silent_but_not_on_a_service():
-    links: Links[str] = Links(0.5)
-    links.post("client", "1", session=1)
-    links.post("service", "1")
-    links.flush(0.0)
-    for _ in range(64):
-        for peer in ("client", "service"):
-            links.fire(peer, 0.0)
-            links.flush(0.0)
-    assert links.fire("client", 0.0) == [Note("link_gave_up", "client")]
-    links.flush(0.0)
-    links.fire("service", 0.0)
-    assert numbers(links.flush(0.0)) == [1]
-    links.acknowledged("client", Ack(1, 0, 0), 0.0)
-    assert numbers(links.flush(0.0)) == [1], "a sign of life begins anew"
-
-
-def test_a_new_session_ends_the_old_one():
-    links: Links[str] = Links(0.5)
-    links.post("c", "1", session=1)
-    links.flush(0.0)
-    assert links.begins("c", Ack(2, 0, 0))
-    links.begin("c", 2, links.carries("c"))
-    cancelled, sent, timer = links.flush(0.0)
-    assert (cancelled, timer) == (CancelTimer("resend/c"), SetTimer("resend/c", 0.5))
-    assert sent == Send("c", Frame(2, 0, 1, 0, "1")), "what was on its way goes on in the new one"
-    refusal = links.refuse("c", Frame(1, 0, 1, 0, "1"))
-    assert refusal == [Note("old_session", "c"), Send("c", Unknown(1, 2))]
-    assert links.refuse("c", Ack(1, 0, 1)) == refusal
-
-
-def test_an_ended_session_is_one_row_and_goes_on_where_it_ended():
-    end, peer = pair()
-    for frame in messages(end.post("1", "2")):
-        for ack in messages(peer.receive(frame)):
-            end.receive(ack)
-    assert end.links.may_end("b")
-    assert peer.receive(end.links.bye("b").message) == []
-    assert not peer.links.s.peers
-    assert peer.links.s.ended["a"].received == 2
-    [ack] = messages(peer.receive(Frame(0, 0, 2, 0, "2")))
-    assert ack == Ack(0, 0, 2), "a late copy is still known"
-    [frame] = messages(end.post("3"))
-    peer.receive(frame)
-    assert peer.taken == ["1", "2", "3"]
-    assert messages(peer.post("x"))[0].number == 1
-
-
-def test_a_session_ends_only_when_nothing_of_it_is_under_way():
-    end, peer = pair()
-    [frame] = messages(end.post("1"))
-    assert not end.links.may_end("b"), "not yet acknowledged"
-    peer.receive(Bye(0, 0, 1))
-    peer.receive(frame)
-    assert "a" in peer.links.s.peers, "it has fewer frames than were sent"
-    peer.post("answer")
-    peer.receive(Bye(0, 0, 1))
-    assert "a" in peer.links.s.peers, "its own frame is not acknowledged"
-    late = Bye(0, 0, 1)
-    peer.receive(Frame(0, 0, 2, 1, "2"))
-    peer.receive(late)
-    assert "a" in peer.links.s.peers, "a late word of an earlier end"
-    peer.receive(Bye(0, 0, 2))
-    assert "a" not in peer.links.s.peers
-
-
-def test_forgotten_sessions_raise_the_floor(monkeypatch):
-    monkeypatch.setattr("inorder.protocols.session.links.LINK_ENDED_MAX", 2)
-    links: Links[str] = Links(0.5)
-    for session, name in ((7, "c"), (3, "d"), (5, "e")):
-        links.take(name, Frame(session, 0, 1, 0, "1"))
-        links.end(name)
-    links.flush(0.0)
-    assert sorted(links.s.ended) == ["d", "e"], "the one that ended first has gone"
-    assert links.s.floor == 7
-    refusal = links.refuse("c", Frame(7, 0, 2, 0, "2"))
-    assert refusal == [Note("unknown_session", "c"), Send("c", Unknown(7, 7))]
-    assert links.refuse("c", Frame(8, 0, 1, 0, "1")) == []
-    assert links.refuse("d", Frame(3, 0, 2, 0, "2")) == [], "its row is still there"
-    assert links.refuse("stage", Frame(0, 0, 1, 0, "1")) == [], "services never end a session"
-
-
-def test_a_client_begins_anew_above_the_floor():
-    links: Links[str] = Links(0.5, patient=True, first=3)
-    links.post("s", "1")
-    links.flush(0.0)
-    links.begin_anew("s", 7)
-    assert links.session("s") == above(7, 3) > 7
-    links.post("s", "1")
-    [frame] = messages(links.flush(0.0))
-    assert (frame.session, frame.number) == (above(7, 3), 1)
-    links.begin_anew("s", 2)
-    assert links.session("s") == above(above(7, 3), 3), "never below its own"
-
-
-def test_no_two_lives_share_a_session_however_often_they_begin_anew():
-    seen = set()
-    for first in range(1, 30):
-        links: Links[str] = Links(0.5, patient=True, first=first << 16)
-        for floor in (0, 0, 5 << 16, 40 << 16, 2**41):
-            assert links.session("s") not in seen
-            seen.add(links.session("s"))
-            links.begin_anew("s", floor)
-            assert links.session("s") > floor
-        seen.add(links.session("s"))
-
-
-def test_a_peer_cannot_use_up_the_numbers(monkeypatch):
-    monkeypatch.setattr("inorder.protocols.session.links.LINK_ENDED_MAX", 1)
-    links: Links[str] = Links(0.5)
-    assert links.refuse("h", Frame(2**63, 0, 1, 0, "1")) == [Note("bad_session", "h")]
-    for name in "hij":
-        links.take(name, Frame(2**63 - 1, 0, 1, 0, "1"))
-        links.end(name)
-    assert links.s.floor == 2**62
-    client: Links[str] = Links(0.5, patient=True, first=1 << 16)
-    client.begin_anew("s", links.s.floor)
-    client.post("s", "1")
-    [frame] = messages(client.flush(0.0))
-    assert links.refuse("c", frame) == []
-    assert encode(frame)
-
-
-def test_an_overflowing_session_is_cut_and_its_peer_must_begin_anew(monkeypatch):
-    monkeypatch.setattr("inorder.protocols.session.links.LINK_UNACKED_MAX", 3)
-    links: Links[str] = Links(0.5)
-    for number in range(4):
-        links.post("c", str(number), session=1)
-        links.post("service", str(number))
-    assert links.overfull() == ["c"], "services are waited for as long as it takes"
-    links.end("c", cut=True)
-    assert Note("link_cut", "c") in links.flush(0.0)
-    for session in (0, 1):
-        assert links.refuse("c", Ack(session, 0, 0))[1:] == [Send("c", Unknown(session, 1))]
-    links.post("c", "later", session=1)
-    [frame] = messages(links.flush(0.0))
-    assert (frame.session, frame.number) == (2, 1), "a session that nobody has begun"
-
-
-def test_a_peer_silent_for_hours_is_tried_a_thousand_times_and_comes_back():
-    reachable = True
-
-    def way(message, rng):
-        if not reachable or (isinstance(message, Frame) and message.body == "lost once"):
-            return []
-        return [0.05]
-
-    one, other = pair()
-    wire = Wire(one, other, way)
-    wire.post("a", "first")
-    wire.run(1.0)
-    reachable = False
-    wire.post("a", "lost once", "third")
-    wire.run(3 * 3600.0)
-    assert one.links.s.peers["b"].out.flights[0].tries > 1000
-    reachable = True
-    wire.post("a", "fourth")
-    wire.run(3 * 3600.0 + 30.0)
-    wire.way = fair
-    wire.run(3 * 3600.0 + 60.0)
-    assert other.taken == ["first", "lost once", "third", "fourth"]
 
 
 # The whole: whatever the network does.

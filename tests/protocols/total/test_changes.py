@@ -185,6 +185,17 @@ def test_a_freeze_that_comes_again_is_late():
     assert net.machines["stage1"].epochs.stops("t1")
 
 
+def test_only_the_attempt_in_progress_is_given_up():
+    epochs = frozen_net().machines["stage1"].epochs
+    epochs.on_freeze("ranking", Freeze(0, 2, ("t1",)), 0.0)
+    for epoch, attempt in ((0, 1), (0, 3), (1, 2)):
+        (note,) = epochs.on_abort("ranking", Abort(epoch, attempt), 0.0)
+        assert note.mark == "late"
+        assert epochs.stops("t1")
+    epochs.on_abort("ranking", Abort(0, 2), 0.0)
+    assert not epochs.stops("t1")
+
+
 def test_a_ranking_that_comes_back_rests_before_the_next_attempt():
     net = frozen_net()
     ranking = net.machines["ranking"]

@@ -241,14 +241,15 @@ def test_a_stage_that_stands_still_for_a_minute_breaks_nothing(mode):
         assert run(scenario, seed, act=act)[2] == [], seed
 
 
-# rule, mode, first seed (one known to be near a finding), whether subscriptions change.
+# rule, mode, first seed (one known to be near a finding), whether subscriptions change. A finding
+# moves to another seed when machines speak at other times; about one seed in 200 is one.
 BY_CHANCE = [
     ("nobody_concerned", "hold", 0, 0.0),
     ("only_needed_pairs", "hold", 0, 0.0),
-    ("cut_of_all", "hold, forest", 60, 0.3),
+    ("cut_of_all", "hold, forest", 50, 0.3),
     ("abort_after_commit", "hold", 0, 0.0),
-    ("joined_parts_are_not_noticed", "hold", 1100, 1.0),
-    ("walks_enter", "hold", 1100, 1.0),
+    ("joined_parts_are_not_noticed", "hold", 20, 1.0),
+    ("walks_enter", "hold", 1480, 1.0),
 ]
 
 
@@ -265,7 +266,7 @@ def test_a_weaker_rule_is_found_out_by_chance(rule, mode, first, churn, monkeypa
             return True  # a machine refused what another sent, or died
 
     getattr(weakened, rule)(monkeypatch)
-    seed = next((seed for seed in range(first, first + 60) if breaks(seed)), None)
+    seed = next((seed for seed in range(first, first + 1000) if breaks(seed)), None)
     assert seed is not None
     monkeypatch.undo()
     assert not breaks(seed)

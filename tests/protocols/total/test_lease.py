@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 
 from inorder.core.effect import Note, Persist, Send, SetTimer
 from inorder.core.errors import BadMessage, BadScenario
+from inorder.core.event import Event
 from inorder.protocols.session.messages import Frame
 from inorder.protocols.total import Options
-from inorder.protocols.total.manager import Manager
 from inorder.protocols.total.messages import (
     Accepted,
     Events,
     Forget,
     Renew,
     Renewed,
+    Repair,
     WalkDone,
 )
 from inorder.protocols.total.subscriber import Subscriber
-from inorder.sim import faults
-from inorder.sim.memory import Memory
-from inorder.sim.scenario import from_table
-from inorder.sim.simulate import build
-from inorder.sim.workload import Workload, tell
 from tests.protocols.total.drive import FIRST, Net, of
-from tests.protocols.total.schedules import MODES, problems
 
 # With a renewal every 10 seconds and a lease of 60, the seventh tick without a renewal is too many.
 LEASE_TICKS = 7
@@ -87,6 +80,20 @@ def test_a_renewal_is_answered_only_if_there_is_something_to_say():
     net = Net("a", "p")
     net.call("a", "subscribe", "a/1", ["t1"])
     net.call("p", "publish", "t1", {})
+    assert net.machines["stage1"].receive("a", Renew((("t1", 1, 0),)), 0.0) == []
+
+
+def test_a_renewal_brings_what_nothing_later_will_show_to_be_missing():
+    net = Net("a", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    members = net.members.pop("t1")
+    net.call("p", "publish", "t1", {})
+    net.fire("a", "renew")
+    assert net.delivered["a"] == [], "the event may be under way, and its heartbeat is to come"
+    net.fire("stage1", "heartbeat/t1")
+    net.fire("a", "renew")
+    assert net.delivered["a"] == ["p:1"]
+    net.members["t1"] = members
     assert net.machines["stage1"].receive("a", Renew((("t1", 1, 0),)), 0.0) == []
 
 
@@ -155,6 +162,17 @@ def test_a_new_owner_waits_a_whole_lease():
     assert net.machines["stage1"].managers["t1"].s.reported == {"a": 0}
 
 
+def test_an_owner_that_takes_over_a_whole_state_waits_a_whole_lease_too():
+    net = Net("a")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    silent(net, "stage1", LEASE_TICKS - 1)
+    stage = net.machines["stage1"]
+    again = type(stage).restore(stage.snapshot())
+    assert again.leases.s.silent == {"a": LEASE_TICKS - 1}
+    assert SetTimer("lease", 10.0, background=True) in again.resume(0.0)
+    assert again.leases.s.silent == {}
+
+
 def test_what_nobody_can_ask_for_is_not_kept():
     net = Net("a", "p")
     net.call("a", "subscribe", "a/1", ["t1"])
@@ -202,6 +220,31 @@ def test_a_forgotten_holder_is_not_waited_for_and_may_return():
     net.call("p", "publish", "t2", {})
     assert net.delivered["a"] == ["p:1", "p:2", "p:3"]
     assert net.machines["a"].idle
+
+
+@pytest.mark.parametrize("forgotten", [0, 1])
+def test_the_end_of_a_walk_and_every_batch_say_how_many_a_topic_has_forgotten(forgotten):
+    net = Net("a", "b", "p")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    if forgotten:
+        silent(net, "stage1")
+    said = []
+
+    def passes(source, target, message):
+        body = getattr(message, "body", message)
+        if isinstance(body, WalkDone | Accepted | Events):
+            said.append((type(body), body.forgotten))
+        return not isinstance(body, Events)
+
+    net.passes = passes
+    net.call("b", "subscribe", "b/1", ["t1", "t2"])
+    net.call("p", "publish", "t1", {})
+    net.act("stage1", net.machines["stage1"].receive("b", Repair("t1", 1, 1), 0.0))
+    net.run()
+    assert {*said} == {
+        (WalkDone, (("t1", 1),) if forgotten else ()), (Accepted, forgotten), (Events, forgotten)
+    }  # fmt: skip
+    assert said[-1] == (Events, forgotten), "what is sent again says it too"
 
 
 # The order.
@@ -260,6 +303,19 @@ def test_who_is_still_registered_goes_on_where_it_stood():
     assert not any(call.startswith("gap") for call in net.answers)
     net.call("p", "publish", "t1", {})
     assert net.delivered["a"] == ["p:1", "p:2", "p:3"], "and nothing is asked again"
+
+
+def test_an_answer_older_than_the_batch_it_is_about_lets_nothing_go_on():
+    net = Net("a")
+    net.call("a", "subscribe", "a/1", ["t1"])
+    client = net.machines["a"]
+    event = Event("p", 1, "t1")
+    client.receive("stage1", Events("t1", 1, 0, (), (event,), forgotten=2), 0.0)
+    client.receive("stage1", Renewed((("t1", 0, 1, True),)), 0.0)
+    assert client.subscriber.s.doubted == {"t1"}
+    client.receive("stage1", Renewed((("t1", 1, 2, True),)), 0.0)
+    assert client.subscriber.s.doubted == set()
+    assert client.idle
 
 
 def test_a_walk_for_another_topic_does_not_hide_that_one_was_forgotten():
@@ -323,162 +379,3 @@ def test_a_topic_held_back_may_be_left():
     net.call("a", "subscribe", "a/3", ["t1"])
     net.call("p", "publish", "t1", {})
     assert net.delivered["a"] == ["p:2"]
-
-
-# Sessions of the silent.
-
-
-def test_a_session_with_nobody_is_ended_and_goes_on_if_it_must():
-    net = Net("p")
-    net.call("p", "publish", "t1", {})
-    stage1 = net.machines["stage1"]
-    assert "lease" in net.timers["stage1"]
-    silent(net, "stage1")
-    assert not [name for name, link in stage1.links.s.peers.items() if link.session]
-    assert stage1.links.s.ended["p"].received == 1
-    assert "session_ended" in net.notes
-    assert stage1.fire("lease", 0.0) == [], "with nobody to watch, the timer ends"
-    net.call("p", "publish", "t1", {})
-    assert net.answers["p:2"] == "accepted"
-
-
-def test_a_session_is_not_ended_while_an_answer_is_owed():
-    net = Net("a", "p")
-    net.call("a", "subscribe", "a/1", ["t1", "t2"])
-    net.passes = lambda source, target, message: target != "stage1"
-    net.call("p", "publish", "t2", {})
-    silent(net, "stage2", 3 * LEASE_TICKS)
-    assert "p" in net.machines["stage2"].links.s.peers
-
-
-@pytest.mark.parametrize("lost", [Accepted, WalkDone])
-def test_who_was_cut_off_with_an_answer_asks_again(lost):
-    net = Net("p")
-    net.passes = lambda source, target, message: (
-        not isinstance(getattr(message, "body", None), lost)
-    )
-    call = "p:1" if lost is Accepted else "p/1"
-    if lost is Accepted:
-        net.call("p", "publish", "t1", {})
-    else:
-        net.call("p", "subscribe", call, ["t1", "t2"])
-    for name in ("stage1", "stage2"):
-        silent(net, name, LEASE_TICKS)
-    assert "link_cut" in net.notes
-    net.passes = lambda source, target, message: True
-    net.fire("p", "greet")
-    assert net.answers[call] in ("accepted", "done")
-    assert net.machines["stage1"].managers["t1"].s.count == (lost is Accepted), "numbered once"
-    assert net.machines["p"].idle
-
-
-def test_a_request_answered_long_ago_is_answered_again_without_its_number():
-    net = Net("p")
-    net.passes = lambda source, target, message: (
-        not isinstance(getattr(message, "body", None), Accepted)
-    )
-    net.call("p", "publish", "t1", {})
-    silent(net, "stage1", LEASE_TICKS)
-    assert net.machines["stage1"].managers["t1"].s.log == []
-    net.passes = lambda source, target, message: True
-    net.fire("p", "greet")
-    assert net.answers["p:1"] == "accepted"
-
-
-def test_a_client_says_goodbye():
-    net = Net("a", "p")
-    net.call("a", "subscribe", "a/1", ["t1", "t2"])
-    net.call("a", "publish", "t3", {})
-    net.call("a", "close")
-    assert net.answers["close"] == "done"
-    for name in ("stage1", "stage2", "stage3"):
-        stage = net.machines[name]
-        assert "a" not in stage.links.s.peers, name
-        assert all(not manager.s.reported for manager in stage.managers.values())
-    assert net.machines["a"].links.s.peers == {}
-
-
-def test_a_client_that_says_goodbye_waits_for_its_answers():
-    net = Net("a")
-    net.passes = lambda source, target, message: (
-        not isinstance(getattr(message, "body", None), Accepted)
-    )
-    net.call("a", "publish", "t1", {})
-    net.call("a", "close")
-    assert "close" not in net.answers
-    net.passes = lambda source, target, message: True
-    net.fire("stage1", "resend/a")
-    assert (net.answers["a:1"], net.answers["close"]) == ("accepted", "done")
-
-
-# By chance: two are cut off together for longer than a lease, and return at once.
-
-
-def schedule(seed, order):
-    rng = Random(f"{seed}/silence")
-    topics = rng.randint(2, 4)
-    others = [
-        {"name": f"s{chr(99 + n)}", "count": 1, "topics": "uniform", "per": rng.randint(1, topics)}
-        for n in range(rng.randint(0, 2))
-    ]
-    table = {
-        "topics": topics, "duration": 110.0, "settle": 150.0, "messages": False,
-        "order": {"guarantee": "total", **order},
-        "network": {"model": "biased", "mean": 0.3, "join": 0.05, "fifo": False},
-        "publishers": {"count": 3, "rate": 0.3, "arrivals": "poisson"},
-        "subscribers": [{"name": "sa", "topics": ["t1", "t2"]},
-                        {"name": "sb", "topics": ["t1", "t2"]}, *others],
-        "churn": {"rate": 0.05}, "faults": {"until": 110.0},
-    }  # fmt: skip
-    scenario = from_table(table)
-    story = tell(scenario, seed)
-    memory = Memory()
-    world = build(scenario, seed, memory, story=story)
-    world.application = Workload(world, scenario, seed, story)
-    start = rng.uniform(2.0, 15.0)
-    trouble: list[faults.Fault] = [
-        faults.Partition(start, start + rng.uniform(61.0, 90.0), ("sa1", "sb1"))
-    ]
-    if rng.random() < 0.5:
-        loss, twice, late = rng.uniform(0, 0.2), rng.uniform(0, 0.2), rng.uniform(0, 0.3)
-        trouble.append(faults.Weather(0.0, 110.0, loss=loss, duplicate=twice, reorder=late))
-    for name in world.nodes:
-        if rng.random() < 0.25:
-            jump, drift = rng.uniform(-3600.0, 3600.0), rng.uniform(0.9, 1.1)
-            trouble.append(faults.Clock(rng.uniform(0.0, 80.0), name, jump=jump, drift=drift))
-        if rng.random() < 0.08:
-            back_s = rng.uniform(0.0, 40.0)
-            trouble.append(faults.Crash(rng.uniform(0.0, 80.0), name, restart_after=back_s))
-    faults.schedule(world, trouble, 110.0)
-    world.agenda.run(260.0)
-    world.finish(scenario.settle)
-    return world, problems(memory, world, scenario)
-
-
-@pytest.mark.parametrize("mode", list(MODES))
-def test_silences_of_minutes_break_nothing(mode):
-    seen: dict[str, int] = {}
-    for seed in range(40):
-        world, wrong = schedule(seed, MODES[mode])
-        assert wrong == [], seed
-        for mark, count in world.marks.items():
-            seen[mark] = seen.get(mark, 0) + count
-    for mark in ("forgotten", "doubt", "lapsed", "session_ended", "resend"):
-        assert seen.get(mark, 0) > 0, mark
-
-
-def test_silences_find_out_who_ignores_the_number(monkeypatch):
-    monkeypatch.setattr(Subscriber, "_doubt", lambda self, topic: [])
-    assert any(schedule(seed, MODES["tag"])[1] for seed in range(70, 75))
-
-
-def test_silences_find_out_who_forgets_that_one_was_forgotten(monkeypatch):
-    monkeypatch.setattr(
-        Manager, "keeps", lambda self, subscriber, known: subscriber in self.s.reported
-    )
-    net = Net("a", "p")
-    net.call("a", "subscribe", "a/1", ["t1"])
-    silent(net, "stage1")
-    net.call("a", "subscribe", "a/2", ["t2"])
-    net.fire("a", "renew")
-    assert "gap/t1" not in net.answers

@@ -11,7 +11,7 @@ from inorder.core.errors import BadMessage, PeerFault
 from inorder.core.event import Event
 from inorder.core.numbers import Numbers
 from inorder.core.wire import Decoder, encode
-from inorder.protocols.session.links import durable
+from inorder.protocols.session.book import durable
 from inorder.protocols.session.messages import Ack, Frame
 from inorder.protocols.total import Client, Ranking, Stage, is_snapshot
 from inorder.protocols.total.messages import (

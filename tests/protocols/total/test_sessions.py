@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 from inorder.core.effect import Answer, Persist
-from inorder.protocols.session.messages import Ack, Frame
+from inorder.core.errors import BadMessage
+from inorder.protocols.session.messages import Ack, Frame, Unknown
 from inorder.protocols.total.messages import Accepted, Events, Fill, Forget, Renew, WalkDone
 from tests.protocols.total.drive import FIRST, Net, of, stage
 from tests.protocols.total.test_lease import collect, hand_over, silent
@@ -120,18 +121,42 @@ def test_a_replay_keeps_more_unacknowledged_and_cuts_nobody(monkeypatch):
     assert (link.session, link.out.sent) == (0, 50)
 
 
-def test_an_overfull_session_with_a_client_is_cut_in_the_log(monkeypatch):
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_requests_are_left_with_a_client_that_acknowledges_no_answers(more, monkeypatch):
+    """Cut, its session would begin anew with the same requests, and be cut again, for ever."""
+    monkeypatch.setattr("inorder.protocols.total.stage.LINK_ANSWERS_MAX", 3)
     monkeypatch.setattr("inorder.protocols.session.links.LINK_UNACKED_MAX", 3)
     net = Net("p", batch=1)
     net.passes = without(Accepted)
-    for _ in range(6):
+    for _ in range(3 + more):
         net.call("p", "publish", "t1", {})
+    assert net.machines["stage1"].managers["t1"].s.count == min(3 + more, 3)
+    assert ("stage_full" in net.notes) == (more == 1)
+    assert "link_cut" not in net.notes
+    net.passes = everything
+    insist(net, "greet", "resend/stage1")
+    assert [net.answers.get(f"p:{number}") for number in range(1, 4 + more)] == ["accepted"] * (
+        3 + more
+    )
+    assert net.machines["stage1"].managers["t1"].s.count == 3 + more
+
+
+def test_an_overfull_session_with_a_client_is_cut_in_the_log(monkeypatch):
+    """A client that crashes again and again, and never gets the end of a walk."""
+    monkeypatch.setattr("inorder.protocols.session.links.LINK_UNACKED_MAX", 3)
+    net = Net("p")
+    net.passes = without(WalkDone)
+    for _ in range(4):
+        net.call("p", "subscribe", "p/1", ["t1"])
+        net.restart("p")
     assert net.notes.count("link_cut") == 1
+    net.call("p", "subscribe", "p/2", ["t1"])
     net.passes = everything
     net.restart("stage1")
     insist(net, "greet", "resend/stage1")
-    assert [net.answers.get(f"p:{number}") for number in range(1, 7)] == ["accepted"] * 6
-    assert net.machines["stage1"].managers["t1"].s.count == 6
+    assert net.answers["p/2"] == "done"
+    assert net.machines["p"].idle
+    assert net.machines["stage1"].managers["t1"].group.holders == ["p"]
 
 
 def test_who_was_cut_twice_is_told_by_any_sign_of_life():
@@ -177,7 +202,7 @@ def test_frames_of_an_older_life_are_not_taken_for_those_of_the_next():
 
 
 def test_an_answer_to_a_session_forgotten_meanwhile_arrives(monkeypatch):
-    monkeypatch.setattr("inorder.protocols.session.links.LINK_ENDED_MAX", 10)
+    monkeypatch.setattr("inorder.protocols.session.book.LINK_ENDED_MAX", 10)
     others = [f"c{number}" for number in range(12)]
     net = Net("p", *others)
     for _ in range(2):
@@ -251,3 +276,31 @@ def test_the_session_of_a_first_life_is_named_by_it():
     net = Net("p")
     net.call("p", "publish", "t1", {})
     assert net.machines["stage1"].links.s.peers["p"].session == FIRST
+
+
+def test_a_stage_tries_again_when_a_client_that_it_gave_up_renews():
+    """It has the answer, and nothing to say: only its acknowledgement was lost, again and again."""
+    net = Net("p")
+    net.call("p", "subscribe", "p/1", ["t1"])
+    net.passes = lambda source, target, message: not (source == "p" and isinstance(message, Ack))
+    net.call("p", "publish", "t1", {})
+    for _ in range(70):
+        net.fire("stage1", "resend/p")
+    assert "link_gave_up" in net.notes
+    assert not net.machines["stage1"].idle
+    net.passes = everything
+    net.fire("p", "renew")
+    assert net.machines["stage1"].idle
+
+
+@pytest.mark.parametrize("message", [
+    Unknown(FIRST, 2**63 - 1), Frame(2**63 - 1, 0, 1, 0, WalkDone("p", 1, ())),
+])  # fmt: skip
+def test_a_service_cannot_use_up_the_numbers_of_a_client(message):
+    net = Net("p")
+    net.call("p", "publish", "t1", {})
+    machine = net.machines["p"]
+    before = machine.snapshot()
+    with pytest.raises(BadMessage, match="leaves no number"):
+        machine.receive("stage1", message, 0.0)
+    assert machine.snapshot() == before

@@ -47,8 +47,6 @@ class Outgoing(Struct, Generic[Body], array_like=True):
     # Of those that have left, oldest first: the first belongs to number `reached.floor + 1`.
     flights: list[Flight] = []
     trip: Trip = field(default_factory=Trip)
-    # The highest number that was sent again.
-    last_again: int = 0
     # How often the timer has found nothing; whether it runs; whether it has been overtaken.
     tries: int = 0
     timing: bool = False
@@ -58,6 +56,11 @@ class Outgoing(Struct, Generic[Body], array_like=True):
     @property
     def acked(self) -> int:
         return self.reached.floor
+
+    @property
+    def given_up(self) -> bool:
+        """Whether something has left, and nobody waits for its acknowledgement any more."""
+        return bool(self.flights) and not self.timing
 
     def post(self, body: Body) -> None:
         self.sent += 1
@@ -122,12 +125,12 @@ class Outgoing(Struct, Generic[Body], array_like=True):
         floor = self.acked
         spacing_s = self.trip.mean_s / 4
         again = 0
-        # What was sent again left later than its number says.
-        for first, last in self.reached.holes(floor + 1, max(proof - 1, self.last_again)):
+        for first, last in self.reached.holes(floor + 1, proof - 1):
             for number in range(first, last + 1):
                 flight = self.flights[number - floor - 1]
-                before = flight.at < at if flight.tries else number < proof
-                if not before or at - flight.at < spacing_s * (1 << min(flight.tries, 32)):
+                # What was sent again left later than its number says.
+                behind = flight.tries and flight.at >= at
+                if behind or at - flight.at < spacing_s * (1 << min(flight.tries, 32)):
                     continue
                 self._relaunch(number, now)
                 yield number
@@ -152,7 +155,6 @@ class Outgoing(Struct, Generic[Body], array_like=True):
 
     def _relaunch(self, number: int, now: float) -> None:
         flight = self.flights[number - self.acked - 1]
-        self.last_again = max(self.last_again, number)
         flight.at = now
         flight.tries += 1
         self.newest = now
@@ -166,7 +168,7 @@ class Outgoing(Struct, Generic[Body], array_like=True):
         self.renege()
         self.flights.clear()
         self.trip = Trip()
-        self.tries = self.last_again = 0
+        self.tries = 0
         self.timing = self.later = False
         self.newest = 0.0
 

@@ -2,7 +2,7 @@
 
 Who does what: publisher.py asks, manager.py numbers, stage.py carries stamps up the topic order,
 subscriber.py and engine.py deliver, ranking.py keeps busy topics high (epoch.py is a stage's part
-in it), link.py and service.py make all of it survive losses and crashes. The rules are those of
+in it), ../session and service.py make all of it survive losses and crashes. The rules are those of
 "Total notification order" (technical report MIDLAB 9/2011) and its supplement, with their errors
 mended; files name the erratum (R1, S8, ...) where they differ.
 """

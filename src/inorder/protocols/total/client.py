@@ -27,7 +27,8 @@ from inorder.core.errors import BadMessage
 from inorder.core.event import Scalar
 from inorder.core.member import SEQ_BLOCK
 from inorder.core.pack import pack, unpacker
-from inorder.protocols.session.links import RESEND, Links, Sessions
+from inorder.protocols.session.book import RESEND, Sessions
+from inorder.protocols.session.links import Links
 from inorder.protocols.session.messages import Ack, Bye, Frame, Unknown
 from inorder.protocols.total.directory import directory_of
 from inorder.protocols.total.messages import (
@@ -201,8 +202,8 @@ class Client:
             return [*shown, Note("old_session", source), links.greeting(source)]
         if frame.session > links.session(source):
             # Of an earlier life that began anew, or begun by the stage: ours must be above it.
-            shown = self._record(0, ())
             effects = self._begin_anew(source, frame.session, now)
+            shown = self._record(0, ())
             return [*shown, *effects, links.greeting(source)]
         if refusal := links.refuse(source, frame):
             return refusal

@@ -19,7 +19,7 @@ Why a number. Two subscribers hold two topics, and nobody else does. Both are cu
 by the upper topic only. An event there is now stamped without an entry for the lower topic; both
 come back, still members of the network, and deliver it on different sides of a lower event.
 
-The same ticks end sessions with clients that neither hold nor say anything (../session/links.py).
+The same ticks end sessions with clients that neither hold nor say anything (../session/book.py).
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Leases:
             if topic not in stage.managers:
                 raise BadMessage(source, f"renews {topic} at {stage.name}")
         self.s.silent.pop(source, None)
-        stage.links.hear(source)
+        stage.links.hear(source, now)
         standing: list[Standing] = []
         missing: list[Effect] = []
         for topic, have, known in renew.topics:
@@ -88,7 +88,7 @@ class Leases:
                 repaired = manager.repair(have + 1, manager.s.published)
                 missing += [Send(source, answer) for answer in repaired]
         answer = [Send(source, Renewed(tuple(standing)))] if standing else []
-        return [*answer, *missing]
+        return [*answer, *missing, *stage.links.flush(now)]
 
     def tick(self, now: float) -> list[Effect]:
         """Some seconds have passed."""

@@ -36,7 +36,7 @@ from inorder.core.effect import CancelTimer, Effect, Note, SetTimer
 from inorder.core.errors import BadMessage, Misuse
 from inorder.core.limits import FOREST_LINES_MAX
 from inorder.core.pack import pack, unpacker
-from inorder.protocols.session.links import Sessions
+from inorder.protocols.session.book import Sessions
 from inorder.protocols.total.directory import RANKING, Directory, directory_of
 from inorder.protocols.total.messages import (
     Abort,

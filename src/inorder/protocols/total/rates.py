@@ -26,9 +26,10 @@ from inorder.protocols.total.directory import Directory
 HALF_LIFE = 4
 # What the old order must cost, in steps of the new one.
 WORTH = 1.3
-# Events a topic before the first change, and between two.
+# Events a topic before the first change, and between two. The longer one waits, the better is the
+# second order, and the longer all go by the first (docs/total.md has the figures).
 FIRST = 1
-LATER = 3
+LATER = 2.25
 
 
 class Rates(Struct):

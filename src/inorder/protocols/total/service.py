@@ -6,8 +6,8 @@ Rule 2: answers are a function of the log. Replaying it counts the same answers 
         numbers of its sessions; receivers drop those they have.
 Rule 3: what is not in the log must not matter to the order: acknowledgements, reports and
         heartbeats only free memory or repeat what is durable, and are not persisted.
-Rule 4: a new owner speaks with a larger token (link.py), and its first record says so. The store
-        must refuse appends of a smaller token; that is the store's part of the bargain.
+Rule 4: a new owner speaks with a larger token (../session/book.py), and its first record says so.
+        The store must refuse appends of a smaller token; that is the store's part of the bargain.
 
 The report leaves recovery of topic managers to future work. No agreement protocol of our own is
 involved: whoever owns the log is the manager, and a crash is only a delay.
@@ -28,7 +28,8 @@ from inorder.core.effect import Effect, Note, Persist
 from inorder.core.errors import BadMessage
 from inorder.core.limits import LOG_RECORD_BYTES_MAX, LOG_RECORDS_MAX
 from inorder.core.pack import pack, unpacker
-from inorder.protocols.session.links import RESEND, Links, durable
+from inorder.protocols.session.book import RESEND, durable
+from inorder.protocols.session.links import Links
 from inorder.protocols.session.messages import Ack, Bye, Frame, Unknown
 from inorder.protocols.total.directory import Directory
 from inorder.protocols.total.messages import Body
@@ -138,7 +139,7 @@ class Service(ABC):
         place = links.place(source, frame)
         if place == "next":
             self._check(source, frame.session, body)  # may raise: nothing has changed yet
-            if not self._full(body):
+            if not self._full(source, body):
                 begun = self._begin_session(source, frame) if links.knows(source) else []
                 return [*begun, *self._take(source, frame, now)]
         record = self._begin_session(source, frame) if place == "early" else []
@@ -236,7 +237,7 @@ class Service(ABC):
     def _check(self, source: str, session: int, body: Body) -> None:
         """Raise `BadMessage` if nobody honest would have sent this."""
 
-    def _full(self, body: Body) -> bool:
+    def _full(self, source: str, body: Body) -> bool:
         """Whether to leave a message with its sender, who will try again."""
         return False
 

@@ -6,7 +6,9 @@ Rule 3: the payload came with the request, so the manager itself diffuses. In th
         publisher does, and one that dies in between leaves a hole for ever (F3).
 
 Back-pressure: a manager has OUTSTANDING_ROUNDS_MAX rounds under way, further requests queue here,
-and when QUEUED_REQUESTS_MAX wait, requests are left with their senders (link.py sends again).
+and when QUEUED_REQUESTS_MAX wait, requests are left with their senders (../session sends again). So
+are those of a client that has not acknowledged LINK_ANSWERS_MAX answers: a session that was cut for
+them would begin anew with the same requests, and be cut again, for ever.
 """
 
 from __future__ import annotations
@@ -19,9 +21,9 @@ from msgspec.structs import replace
 from inorder.core.effect import Diffuse, Effect, Note, Send, SetTimer
 from inorder.core.errors import BadMessage
 from inorder.core.event import Stamp
-from inorder.core.limits import OUTSTANDING_ROUNDS_MAX, QUEUED_REQUESTS_MAX
+from inorder.core.limits import LINK_ANSWERS_MAX, OUTSTANDING_ROUNDS_MAX, QUEUED_REQUESTS_MAX
 from inorder.core.pack import pack, unpacker
-from inorder.protocols.session.links import Sessions
+from inorder.protocols.session.book import Sessions
 from inorder.protocols.total.directory import RANKING, Directory, directory_of
 from inorder.protocols.total.epoch import Epochs, EpochState
 from inorder.protocols.total.lease import LEASE, Leases, LeaseState
@@ -110,7 +112,7 @@ class Stage(Service):
             Abort: lambda *said: self.epochs.on_abort(*said),
             Install: lambda *said: self.epochs.on_install(*said),
         }
-        self._casuals = {Repair: self._on_repair, Renew: self._on_renew}
+        self._casuals = {Repair: self._on_repair, Renew: lambda *said: self.leases.on_renew(*said)}
         s = _State(name, directory.topics, options, directory.topics)
         s.managers = {topic: TopicState(topic) for topic in directory.topics_at(name)}
         self._become(s)
@@ -154,12 +156,14 @@ class Stage(Service):
     def _check(self, source: str, session: int, body: Body) -> None:
         check_body(self, source, session, body)
 
-    def _full(self, body: Body) -> bool:
+    def _full(self, source: str, body: Body) -> bool:
         s = self.s
         # Only what comes from a client may wait there. What has entered must always be taken: a
         # freeze may be waiting for it, and what is queued here waits for the end of the freeze.
         if not isinstance(body, Create) and not (isinstance(body, Walk) and _is_new(body)):
             return False
+        if isinstance(body, Create) and self.links.carries(source) >= LINK_ANSWERS_MAX:
+            return True
         waiting = len(s.walks) + sum(len(queue) for queue in s.requests.values())
         return waiting >= QUEUED_REQUESTS_MAX
 
@@ -388,9 +392,6 @@ class Stage(Service):
         self.s.entered.remove(next(each for each in self.s.entered if each[:2] == walk))
         self.epochs.try_answer()
         return []
-
-    def _on_renew(self, source: str, renew: Renew, now: float) -> list[Effect]:
-        return self.leases.on_renew(source, renew, now)
 
     def _on_forget(self, source: str, forget: Forget, now: float) -> list[Effect]:
         return self.leases.on_forget(source, forget, now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 LIFE_BITS = 32
 
-# Where the life stands in the number of a session (../session/links.py).
+# Where the life stands in the number of a session (../session/book.py).
 SESSION_BITS = 16
 LIVES_MAX = 1 << 24
 
