@@ -177,6 +177,12 @@ class Links(Book[Body]):
             self._touched.pop(peer)
             out.tries += 1
             return [Note("link_gave_up", peer)]
+        if not out.asking and not out.lacks:
+            # Everything has come, and waits there for something else. Then ask, but not yet.
+            out.asking = out.timing = True
+            wait_s = max(self._resend_s, out.trip.wait_s(self._resend_s, out.tries))
+            return [SetTimer(f"{RESEND}/{peer}", wait_s)]
+        out.asking = False
         self._again[peer] = out.overdue(now)
         return [Note("resend", peer)]
 

@@ -52,6 +52,14 @@ class Outgoing(Struct, Generic[Body], array_like=True):
     timing: bool = False
     later: bool = False
     newest: float = 0.0
+    # Whether an acknowledgement is asked for next, because nothing is missing.
+    asking: bool = False
+
+    @property
+    def lacks(self) -> bool:
+        """Whether the peer lacks anything that has left."""
+        last = self.acked + len(self.flights)
+        return next(self.reached.holes(self.acked + 1, last), None) is not None
 
     @property
     def acked(self) -> int:
@@ -78,6 +86,7 @@ class Outgoing(Struct, Generic[Body], array_like=True):
         if first <= last:
             self.newest = now
             self.later = self.timing
+            self.asking = False
         return range(first, last + 1)
 
     def believable(self, number: int, runs: Runs) -> bool:
@@ -169,7 +178,7 @@ class Outgoing(Struct, Generic[Body], array_like=True):
         self.flights.clear()
         self.trip = Trip()
         self.tries = 0
-        self.timing = self.later = False
+        self.timing = self.later = self.asking = False
         self.newest = 0.0
 
     def replay(self, number: int) -> None:
