@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,28 @@ def test_who_held_a_topic_when_its_trace_ended_is_owed_nothing_later(tmp_path: P
     verdict = judge(History.read_all(folders))["reliable"]
     assert verdict.violations == 1
     assert verdict.witness["event"] == "a:1"  # type: ignore[index]
+
+
+def test_who_held_a_topic_in_a_trace_that_ended_quiet_holds_it_for_ever(tmp_path: Path) -> None:
+    early = Ending(quiet=True, ended_at=3.0, within=0.0)
+    folders = [
+        trace(tmp_path / "a", publish("a:1", at=5.0), ending=QUIET),
+        trace(tmp_path / "c", subscribe("c"), ending=early),
+    ]
+    verdict = judge(History.read_all(folders))["reliable"]
+    assert verdict.violations == 1
+
+
+def test_what_others_published_is_invented_by_nobody_in_traces_of_a_live_run(
+    tmp_path: Path,
+) -> None:
+    folders = split(tmp_path)[1:]  # without the one who asks
+    assert judge(History.read_all(folders))["reliable"].also["integrity"].violations == 3
+    summary = json.loads((folders[0] / "trace.json").read_text())
+    (folders[0] / "trace.json").write_text(json.dumps(summary | {"driver": "live"}))
+    integrity = judge(History.read_all(folders))["reliable"].also["integrity"]
+    assert integrity.violations == 0
+    assert integrity.counts["elsewhere"] == 3
 
 
 def test_what_traces_do_not_agree_on_is_not_said_of_them_all() -> None:

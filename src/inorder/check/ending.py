@@ -72,3 +72,12 @@ def clocks_apart(summaries: Iterable[Mapping[str, Any]]) -> float | None:
     """
     clocks = {summary.get("clock") for summary in summaries}
     return 0.0 if len(clocks) == 1 and None not in clocks else None
+
+
+def others_publish(summaries: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether processes that wrote none of these traces may have published, too.
+
+    A simulated run is whole. A live one never knows: others use the same broker, and its log keeps
+    what was published before.
+    """
+    return any(summary.get("driver") == "live" for summary in summaries)

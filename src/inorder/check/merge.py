@@ -31,7 +31,7 @@ def apart(what: str, names: Mapping[str, Iterable[str]]) -> None:
 def ending_of(endings: Sequence[Ending | None]) -> Ending | None:
     """How the run of all of them ended; None when one of them does not say."""
     known = [ending for ending in endings if ending is not None]
-    if len(known) < len(endings) or not known:
+    if len(known) < len(endings):
         return None
     under_way = {line for ending in known for line in ending.under_way}
     return Ending(

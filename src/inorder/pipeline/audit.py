@@ -241,7 +241,9 @@ class _Attempt:
         deliveries, events = tables.deliveries, tables.events
         assert events is not None, "`missing` was asked first"
         if deliveries.has(*integrity.NEEDED):
-            verdict.also["integrity"] = integrity.check(deliveries, events, holdings)
+            verdict.also["integrity"] = integrity.check(
+                deliveries, events, holdings, tables.elsewhere
+            )
         return verdict
 
     def _filter(self) -> Verdict:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from inorder.check import merge
-from inorder.check.ending import WITHIN_S, Ending, clocks_apart
+from inorder.check.ending import WITHIN_S, Ending, clocks_apart, others_publish
 from inorder.check.trace import SUMMARY_FILE, TABLES, DeliveryRow, SubscriptionRow, read_summary
 from inorder.core.errors import BadTrace, Misuse, UnknownName
 from inorder.pipeline.boundary import boundary
@@ -119,6 +119,7 @@ class Tables:
         self.ending: Ending | None = None
         self.within = WITHIN_S
         self.clock_error: float | None = None
+        self.elsewhere = False
 
     def holds_no(self, table: str) -> bool:
         """Whether its writer says that the table is empty: its file has nothing to read then."""
@@ -200,6 +201,7 @@ def _merged(spark: SparkSession, parts: Sequence[Tables]) -> Tables:
     tables.complete = all(part.complete for part in parts)
     tables.ending = merge.ending_of([part.ending for part in parts])
     tables.clock_error = clocks_apart([part.summary for part in parts])
+    tables.elsewhere = others_publish([part.summary for part in parts])
     return tables
 
 
@@ -238,6 +240,7 @@ def _open_trace(spark: SparkSession, folder: Path, columns: dict[str, str]) -> T
     tables.complete = complete
     tables.ending = Ending.of(summary, str(folder))
     tables.clock_error = clocks_apart([summary])
+    tables.elsewhere = others_publish([summary])
     if "subscriptions" in opened:
         tables.subscriptions = _subscription_rows(opened["subscriptions"])
     return tables
