@@ -113,7 +113,7 @@ def test_traces_of_one_clock_have_no_error() -> None:
     assert clocks_apart([silent]) is None
 
 
-def test_deliveries_are_read_by_position() -> None:
+def test_deliveries_are_read_by_nth() -> None:
     history = History.foreign([("b", 1, "x"), ("a", 9, "z"), ("a", 2, "y")])
     assert history.sequences == {"a": ["y", "z"], "b": ["x"]}
     assert list(history.by_subscriber) == ["a", "b"]

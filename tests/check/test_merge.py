@@ -125,3 +125,6 @@ def test_what_traces_do_not_agree_on_is_not_said_of_them_all() -> None:
     one = {"driver": "live", "order": {"guarantee": "total"}, "rows": {"events": 1}, "seed": 1}
     two = {"driver": "live", "order": {"guarantee": "none"}, "rows": {"events": 2}, "seed": 1}
     assert summary_of([one, two]) == {"driver": "live", "rows": {}, "seed": 1, "traces": 2}
+    # Who counts no rows may lack columns, too: then none of them are known to be there.
+    del two["rows"]
+    assert "rows" not in summary_of([one, two])

@@ -58,6 +58,6 @@ def summary_of(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     first = dict(summaries[0])
     for other in summaries[1:]:
         first = {key: value for key, value in first.items() if other.get(key) == value}
-    if any("rows" in summary for summary in summaries):
+    if all("rows" in summary for summary in summaries):
         first["rows"] = {}
     return first | {"traces": len(summaries)}

@@ -18,7 +18,7 @@ from inorder.check.trace import SUMMARY_FILE, TABLES, DeliveryRow, SubscriptionR
 from inorder.core.errors import BadTrace, Misuse, UnknownName
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.files import Files, find_files, format_of, is_remote
-from inorder.pipeline.text import read_csv, read_json
+from inorder.pipeline.text import CORRUPT, read_csv, read_json
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -306,7 +306,7 @@ def _renamed(
     for name in sorted({*required, *asked}):
         if wanted[name] not in raw.columns:
             meant = "" if wanted[name] == name else f" (asked for as {name!r})"
-            has = ", ".join(raw.columns[:20])
+            has = ", ".join([each for each in raw.columns if each != CORRUPT][:20])
             raise BadTrace(
                 files.path, f"has no column {wanted[name]!r}{meant}; its columns are {has}"
             )
