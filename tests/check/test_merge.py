@@ -11,7 +11,7 @@ from inorder.check import History, judge
 from inorder.check.ending import Ending
 from inorder.check.merge import ending_of, summary_of
 from inorder.check.trace import TraceWriter
-from inorder.core.errors import BadTrace
+from inorder.core.errors import BadTrace, Misuse
 
 from .build import build, deliver, publish, subscribe
 
@@ -69,6 +69,12 @@ def test_a_name_that_means_two_things_is_refused(
     folders = [*split(tmp_path), trace(tmp_path / "again", *rows)]
     with pytest.raises(BadTrace, match=problem):
         History.read_all(folders)
+
+
+def test_a_trace_that_is_named_twice_is_refused_however_it_is_spelt(tmp_path: Path) -> None:
+    split(tmp_path)
+    with pytest.raises(Misuse, match="is named twice"):
+        History.read_all([tmp_path / "a", f"{tmp_path}/b/../a"])
 
 
 def test_clocks_of_two_hosts_leave_realtime_open(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from inorder.check import PROMISES
 from inorder.guarantee.registry import GUARANTEES, guarantee
-from inorder.guarantee.traced import promises_of
+from inorder.guarantee.traced import promises_of, promises_of_all
 from inorder.protocols import fifo, total
 
 ACROSS = {"causal_across_topics", "realtime"}
@@ -56,6 +56,16 @@ def test_who_reads_with_less_is_promised_less():
     live = {"driver": "live", "order": {"guarantee": "total"}, "read_with": ["none", "total"]}
     promised = promises_of(live, filtered=False)
     assert set(promised) == set(guarantee("none").promises(None, "log"))
+
+
+def test_traces_of_one_run_are_held_to_what_all_their_guarantees_promise():
+    one, two = {"order": {"guarantee": "total"}}, {"order": {"guarantee": "fifo"}}
+    both = promises_of_all([one, two], filtered=True)
+    each = [promises_of(summary, filtered=True) for summary in (one, two)]
+    assert set(both) == set(each[0]) & set(each[1])
+    assert "fifo" in both
+    assert "total" not in both
+    assert promises_of_all([one, {}], filtered=True) is None
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,7 @@ class History:
     @classmethod
     def read_all(cls, folders: Sequence[str | os.PathLike[str]]) -> History:
         """The traces of several processes as one run."""
+        merge.once(folders)
         parts = {str(folder): cls.read(folder) for folder in folders}
         merge.apart("subscriber", {path: _subscribers(one) for path, one in parts.items()})
         merge.apart("application", {path: one.applications for path, one in parts.items()})

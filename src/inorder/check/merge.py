@@ -8,13 +8,24 @@ Rule 3: the run was quiet if all of them were, and ended with the last; its wind
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from inorder.check.ending import Ending
 from inorder.check.holding import UNSUBSCRIBE
 from inorder.check.trace import SubscriptionRow
-from inorder.core.errors import BadTrace
+from inorder.core.errors import BadTrace, Misuse
+
+
+def once(paths: Sequence[str | os.PathLike[str]]) -> None:
+    """Refuse a trace that is named twice, however it is spelt."""
+    known: set[str] = set()
+    for path in map(str, paths):
+        place = path if "://" in path else os.path.realpath(path)
+        if place in known:
+            raise Misuse(f"{path}: is named twice")
+        known.add(place)
 
 
 def apart(what: str, names: Mapping[str, Iterable[str]]) -> None:

@@ -115,6 +115,7 @@ class Tables:
         self.events: Table | None = None
         self.subscriptions: list[SubscriptionRow] | None = None
         self.summary: dict[str, Any] = {}
+        self.summaries: list[dict[str, Any]] = [{}]
         self.complete = True
         self.ending: Ending | None = None
         self.within = WITHIN_S
@@ -162,8 +163,7 @@ def open_tables(
     """Open a path, or several traces as one run; `columns` maps our column names of the deliveries
     to theirs."""
     paths = [path] if isinstance(path, str) else list(path)
-    if len(set(paths)) < len(paths):
-        raise Misuse(f"{max(paths, key=paths.count)}: is named twice")
+    merge.once(paths)
     opened = [_open_one(spark, each, columns) for each in paths]
     return opened[0] if len(opened) == 1 else _merged(spark, opened)
 
@@ -197,11 +197,12 @@ def _merged(spark: SparkSession, parts: Sequence[Tables]) -> Tables:
         tables.subscriptions = [
             row for part in parts for row in merge.with_ends(part.subscriptions or (), part.ending)
         ]
-    tables.summary = merge.summary_of([part.summary for part in parts])
+    tables.summaries = [part.summary for part in parts]
+    tables.summary = merge.summary_of(tables.summaries)
     tables.complete = all(part.complete for part in parts)
     tables.ending = merge.ending_of([part.ending for part in parts])
-    tables.clock_error = clocks_apart([part.summary for part in parts])
-    tables.elsewhere = others_publish([part.summary for part in parts])
+    tables.clock_error = clocks_apart(tables.summaries)
+    tables.elsewhere = others_publish(tables.summaries)
     return tables
 
 
@@ -237,6 +238,7 @@ def _open_trace(spark: SparkSession, folder: Path, columns: dict[str, str]) -> T
     tables = Tables(str(folder), opened["deliveries"], foreign=False)
     tables.events = opened.get("events")
     tables.summary = summary
+    tables.summaries = [summary]
     tables.complete = complete
     tables.ending = Ending.of(summary, str(folder))
     tables.clock_error = clocks_apart([summary])
