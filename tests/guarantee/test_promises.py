@@ -68,8 +68,18 @@ def test_traces_of_one_run_are_held_to_what_all_their_guarantees_promise():
     assert promises_of_all([one, {}], filtered=True) is None
 
 
+def test_a_list_of_readers_that_is_none_is_passed_over():
+    live = {"driver": "live", "order": {"guarantee": "none"}}
+    for rubbish in (3, [["total"]], "total"):
+        assert promises_of(live | {"read_with": rubbish}, False) == promises_of(live, False)
+
+
 @pytest.mark.parametrize(
-    "summary", [{}, {"order": 3}, {"order": {"guarantee": "x"}}, {"order": {"no_such_key": 1}}]
-)
+    "summary",
+    [
+        {}, {"order": 3}, {"order": {"guarantee": "x"}}, {"order": {"no_such_key": 1}},
+        {"order": {"guarantee": ["total"]}},
+    ],
+)  # fmt: skip
 def test_a_trace_of_others_says_nothing_of_promises(summary):
     assert promises_of(summary, filtered=True) is None

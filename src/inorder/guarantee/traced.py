@@ -39,7 +39,7 @@ def promises_of(summary: Mapping[str, Any], filtered: bool) -> tuple[str, ...] |
     True
     """
     order = summary.get("order")
-    if not isinstance(order, dict) or order.get("guarantee", "none") not in GUARANTEES:
+    if not isinstance(order, dict) or str(order.get("guarantee", "none")) not in GUARANTEES:
         return None
     live = summary.get("driver") == "live"
     ordered = GUARANTEES[order.get("guarantee", "none")]
@@ -50,8 +50,9 @@ def promises_of(summary: Mapping[str, Any], filtered: bool) -> tuple[str, ...] |
     except InorderError:
         return None  # made by another version: what it promised is not ours to say
     promised = ordered.promises(options, "log" if live else "network")
-    for name in summary.get("read_with", ()):
-        other = GUARANTEES.get(name)
+    read_with = summary.get("read_with")
+    for name in read_with if isinstance(read_with, list) else ():
+        other = GUARANTEES.get(str(name))
         if other is not None and other is not ordered:
             theirs = other.promises(other.log.options(other.options()), "log")
             promised = tuple(promise for promise in promised if promise in theirs)
