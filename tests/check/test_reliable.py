@@ -152,6 +152,14 @@ def test_in_an_incomplete_trace_an_absent_row_proves_nothing() -> None:
     assert integrity(deliver("a", "ghost:1"), complete=False).kept
 
 
+def test_a_number_that_another_event_has_was_given_by_nobody_elsewhere() -> None:
+    history = build(subscribe("a"), publish("p:2"), deliver("a", "p:2 p:9"), elsewhere=True)
+    for seq, violations in ((1, 0), (2, 1), (3, 0)):
+        history.deliveries[1].seq = seq
+        verdict = judge(history, ["reliable"])["reliable"].also["integrity"]
+        assert verdict.counts["never_published"] == violations, seq
+
+
 def test_a_delivery_must_say_of_the_event_what_the_event_says() -> None:
     history = build(subscribe("a"), publish("p:1"), deliver("a", "p:1"))
     history.deliveries[0].seq = 2

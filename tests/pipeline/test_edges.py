@@ -3,6 +3,7 @@ process."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ ROWS: list[object] = [
     deliver("a", "q:1 p:1"),
     deliver("b", "q:2 q:3 p:1"),
     deliver("bb", "p:1"),
+    deliver("c", "q:2 p:1"),  # nearer to each other than clocks that are 0.1 s apart can tell
     subscribe("comes as it is published", at=10.0),
     subscribe("came before", at=9.9),
     subscribe("leaves at the end of the window", at=0.0),
@@ -60,19 +62,53 @@ ROWS: list[object] = [
 def test_what_stands_at_an_edge_is_judged_alike(spark: SparkSession, tmp_path: Path) -> None:
     ending = Ending(quiet=False, ended_at=20.0, within=1.0)
     folder = trace(tmp_path / "edges", *ROWS, ending=ending)
-    for error in (None, 0.1):
+    for error, late in ((None, 2), (0.1, 1)):
         ours = audit(spark, str(folder), promises=PROMISES, clock_error=error).promises
         history = History.read(folder, clock_error=error)
         for name, expected in judge(history, PROMISES).items():
             assert_same(f"{name}, clocks {error}", ours[name], expected)
+        assert ours["realtime"].violations == late, error
     counts = ours["accepted"].counts
     assert (counts["accepted"], counts["young"], counts["never"]) == (4, 1, 1)
     lost = ours["reliable"].counts
     assert (lost["deliverable"], lost["owed"], lost["lost"]) == (10, 4, 4)
     realtime = ours["realtime"]
-    assert realtime.violations == 1
     assert realtime.witness is not None
     assert realtime.witness["before"] == "q:3"
+
+
+def test_an_application_of_several_publishers_goes_by_its_clock(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """By names and numbers b:1 came first, by the clock x:2 did, which saw the question."""
+    rows = [
+        publish("q:1", at=1.0),
+        publish("x:2", at=2.0, seen="s 1", application="shop"),
+        publish("b:1", at=3.0, application="shop"),
+        deliver("s", "q:1"),
+        deliver("c", "b:1 q:1 x:2"),
+    ]
+    folder = trace(tmp_path / "shop", *rows)
+    ours = audit(spark, str(folder), promises=["causal"]).promises["causal"]
+    assert_same("causal", ours, judge(History.read(folder), ["causal"])["causal"])
+    assert ours.violations == 2
+
+
+def test_what_others_published_in_a_live_run_is_told_from_what_nobody_did(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [publish("p:2"), publish("p:5"), subscribe("a"), deliver("a", "p:1 p:3 p:6 q:1 p:5")]
+    folder = trace(tmp_path / "live", *rows)
+    (folder / "deliveries.jsonl").open("a").write(
+        '{"subscriber":"a","nth":6,"event":"p:x","topic":"t","publisher":"p","seq":2,'
+        '"published_at":1.0,"received_at":1.0,"delivered_at":1.0,"in_order":true}\n'
+    )
+    summary = json.loads((folder / "trace.json").read_text())
+    (folder / "trace.json").write_text(json.dumps(summary | {"driver": "live"}))
+    ours = audit(spark, str(folder), promises=["reliable"]).promises["reliable"]
+    assert_same("reliable", ours, judge(History.read(folder), ["reliable"])["reliable"])
+    counts = ours.also["integrity"].counts
+    assert (counts["never_published"], counts["elsewhere"]) == (2, 3)
 
 
 def test_a_run_that_ended_quiet_has_no_young_publications(

@@ -10,9 +10,9 @@ When the end of the trace may be missing, an absent row proves nothing: an event
 its fate is known, after its first deliveries perhaps. Then only `altered` is judged.
 
 A process of a live run reads what others have published, and what was published before it began. In
-such a trace (`elsewhere`) an absent event is invented only if its publisher has an event with a
-smaller number here, and one with a larger; any other absent event was published elsewhere. How many
-deliveries those are is counted, and breaks nothing.
+such a trace (`elsewhere`) an absent event is invented only if its number is none outside those that
+its publisher has here, from the lowest to the highest; any other absent event was published
+elsewhere. How many deliveries those are is counted, and breaks nothing.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def invented(history: History, row: DeliveryRow) -> bool:
     """Whether the event of a delivery, absent from the events, was published by nobody at all."""
     if not history.complete or not history.elsewhere:
         return history.complete
-    lowest, highest = history.numbers.get(row.publisher, (row.seq, row.seq))
-    return lowest < row.seq < highest
+    lowest, highest = history.numbers.get(row.publisher, (row.seq + 1, row.seq))
+    return lowest <= row.seq <= highest
 
 
 def _names(row: DeliveryRow | EventRow) -> tuple[str, str, int]:

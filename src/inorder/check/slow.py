@@ -122,7 +122,7 @@ def integrity(history: History) -> int:
 
 def _from_elsewhere(history: History, row: DeliveryRow) -> bool:
     mine = [event.seq for event in history.events or () if event.publisher == row.publisher]
-    before, after = (any(n < row.seq for n in mine), any(n > row.seq for n in mine))
+    before, after = (any(n <= row.seq for n in mine), any(n >= row.seq for n in mine))
     return history.elsewhere and not (before and after)
 
 

@@ -75,7 +75,7 @@ def _not_published(deliveries: Table, events: Table, elsewhere: bool) -> DataFra
             F.min("seq").alias("lowest"), F.max("seq").alias("highest")
         )
         joined = joined.join(F.broadcast(spans), "publisher", "left")
-        between = (F.col("lowest") < F.col("seq")) & (F.col("seq") < F.col("highest"))
+        between = F.col("seq").between(F.col("lowest"), F.col("highest"))
         absent = F.when(between, absent).otherwise(_ELSEWHERE)
     fault = F.when(F.col("true_seq").isNull(), absent).when(~same, "altered")
     joined = joined.withColumn("fault", fault)
