@@ -38,6 +38,7 @@ def any_history(rng: random.Random) -> History:
         accepted_known=rng.random() < 0.8,
         ending=rng.choice([None, _any_ending(rng), _any_ending(rng)]),
         clock_error=rng.choice([None, 0.0, 0.0, 1.0, 2.0]),
+        elsewhere=rng.random() < 0.3,
     )
 
 

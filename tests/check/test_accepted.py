@@ -25,6 +25,18 @@ def test_a_publication_that_never_ends_is_named() -> None:
     }  # fmt: skip
 
 
+def test_of_those_without_an_answer_the_first_published_is_named() -> None:
+    verdict = accepted(silent("a:1", at=3.0), silent("p:9", at=2.0))
+    assert verdict.witness is not None
+    assert verdict.witness["event"] == "p:9"
+
+
+def test_what_the_publisher_was_told_counts_and_not_the_time_beside_it() -> None:
+    odd = publish("p:1", accepted=True, outcome="refused")
+    assert accepted(odd).counts["refused"] == 1
+    assert accepted(odd).counts["accepted"] == 0
+
+
 def test_refused_and_unknown_are_answers_and_are_counted() -> None:
     verdict = accepted(publish("p:1"), silent("p:2", 1, "refused"), silent("p:3", 1, "unknown"))
     assert verdict.kept

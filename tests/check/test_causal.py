@@ -33,6 +33,14 @@ def test_a_reply_never_overtakes_what_it_replies_to() -> None:
     }
 
 
+def test_the_witness_names_the_nearest_effect() -> None:
+    more = publish("b:2", at=3.0)
+    verdict = causal(ASK, ANSWER, more, deliver("b", "a:1"), deliver("c", "b:1 b:2 a:1"))
+    assert verdict.witness is not None
+    assert verdict.witness["effect"] == "b:2"
+    assert verdict.witness["nths"] == {"effect": 2, "cause": 3}
+
+
 def test_a_question_before_its_answer_is_right() -> None:
     assert causal(ASK, ANSWER, deliver("b", "a:1"), deliver("c", "a:1 b:1")).kept
 

@@ -58,6 +58,17 @@ def test_accepted_says_which_answers_there_were() -> None:
     )
 
 
+def test_deliveries_of_events_that_the_trace_lacks_are_not_called_judged() -> None:
+    rows = (publish("p:1"), subscribe("a"), deliver("a", "p:1 q:1 ?q:2"))
+    lacks = "; not judged: 1 delivery of events that are not in the trace"
+    assert line("causal", *rows) == f"1 delivery in order; 0 of 1 event has a cause{lacks}"
+    assert line("realtime", *rows) == f"1 delivery in order{lacks}"
+    unsound = judge(build(*rows, elsewhere=True), ["reliable"])["reliable"].also["integrity"]
+    assert extent(unsound) == (
+        "3 deliveries; 2 of events that others published, or earlier: not known"
+    )
+
+
 def test_realtime_says_of_what_nobody_knows_the_acceptance() -> None:
     lost = publish("p:1", accepted=False)
     said = line("realtime", lost, publish("p:2"), deliver("a", "p:1 p:2"))

@@ -113,7 +113,7 @@ def test_traces_of_one_clock_have_no_error() -> None:
     assert clocks_apart([silent]) is None
 
 
-def test_deliveries_are_read_by_position() -> None:
+def test_deliveries_are_read_by_nth() -> None:
     history = History.foreign([("b", 1, "x"), ("a", 9, "z"), ("a", 2, "y")])
     assert history.sequences == {"a": ["y", "z"], "b": ["x"]}
     assert list(history.by_subscriber) == ["a", "b"]
@@ -145,6 +145,32 @@ def test_senseless_deliveries_are_refused(
 def test_senseless_events_are_refused(events: list[EventRow], problem: str) -> None:
     with pytest.raises(BadTrace, match=problem):
         History([], events)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[]", "trace.json: is not a JSON object"),
+        ("[" * 100_000, "trace.json: is not JSON"),
+        ('{"quiet": true, "ended_at": 1, "within": -5}', "`within` is -5, no window"),
+        ('{"quiet": true, "ended_at": 1, "within": NaN}', "`within` is nan, no window"),
+        ('{"quiet": true, "ended_at": Infinity}', "`ended_at` is inf"),
+        ('{"quiet": true, "ended_at": 1, "under_way": 3}', "under_way"),
+    ],
+)
+def test_a_summary_that_makes_no_sense_is_refused_by_name(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    (tmp_path / "deliveries.jsonl").write_text("")
+    (tmp_path / "trace.json").write_text(text)
+    with pytest.raises(BadTrace, match=problem):
+        History.read(tmp_path)
+
+
+def test_a_clock_without_a_name_is_no_one_clock(tmp_path: Path) -> None:
+    (tmp_path / "deliveries.jsonl").write_text("")
+    (tmp_path / "trace.json").write_text('{"clock": ["host", 1]}')
+    assert History.read(tmp_path).clock_error is None
 
 
 def test_an_unknown_op_is_refused() -> None:

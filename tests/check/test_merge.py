@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from inorder.check import History, judge
 from inorder.check.ending import Ending
 from inorder.check.merge import ending_of, summary_of
 from inorder.check.trace import TraceWriter
-from inorder.core.errors import BadTrace
+from inorder.core.errors import BadTrace, Misuse
 
 from .build import build, deliver, publish, subscribe
 
@@ -70,6 +71,12 @@ def test_a_name_that_means_two_things_is_refused(
         History.read_all(folders)
 
 
+def test_a_trace_that_is_named_twice_is_refused_however_it_is_spelt(tmp_path: Path) -> None:
+    split(tmp_path)
+    with pytest.raises(Misuse, match="is named twice"):
+        History.read_all([tmp_path / "a", f"{tmp_path}/b/../a"])
+
+
 def test_clocks_of_two_hosts_leave_realtime_open(tmp_path: Path) -> None:
     folders = split(tmp_path)
     assert History.read_all(folders).clock_error == 0.0
@@ -98,7 +105,32 @@ def test_who_held_a_topic_when_its_trace_ended_is_owed_nothing_later(tmp_path: P
     assert verdict.witness["event"] == "a:1"  # type: ignore[index]
 
 
+def test_who_held_a_topic_in_a_trace_that_ended_quiet_holds_it_for_ever(tmp_path: Path) -> None:
+    early = Ending(quiet=True, ended_at=3.0, within=0.0)
+    folders = [
+        trace(tmp_path / "a", publish("a:1", at=5.0), ending=QUIET),
+        trace(tmp_path / "c", subscribe("c"), ending=early),
+    ]
+    verdict = judge(History.read_all(folders))["reliable"]
+    assert verdict.violations == 1
+
+
+def test_what_others_published_is_invented_by_nobody_in_traces_of_a_live_run(
+    tmp_path: Path,
+) -> None:
+    folders = split(tmp_path)[1:]  # without the one who asks
+    assert judge(History.read_all(folders))["reliable"].also["integrity"].violations == 3
+    summary = json.loads((folders[0] / "trace.json").read_text())
+    (folders[0] / "trace.json").write_text(json.dumps(summary | {"driver": "live"}))
+    integrity = judge(History.read_all(folders))["reliable"].also["integrity"]
+    assert integrity.violations == 0
+    assert integrity.counts["elsewhere"] == 3
+
+
 def test_what_traces_do_not_agree_on_is_not_said_of_them_all() -> None:
     one = {"driver": "live", "order": {"guarantee": "total"}, "rows": {"events": 1}, "seed": 1}
     two = {"driver": "live", "order": {"guarantee": "none"}, "rows": {"events": 2}, "seed": 1}
     assert summary_of([one, two]) == {"driver": "live", "rows": {}, "seed": 1, "traces": 2}
+    # Who counts no rows may lack columns, too: then none of them are known to be there.
+    del two["rows"]
+    assert "rows" not in summary_of([one, two])

@@ -21,6 +21,13 @@ def test_what_was_accepted_before_another_was_published_comes_first() -> None:
     }  # fmt: skip
 
 
+def test_the_witness_names_the_nearest_that_was_published_after() -> None:
+    later = publish("q:2", at=3.0)
+    verdict = realtime(EARLY, LATE, later, deliver("a", "q:1 q:2 p:1"))
+    assert verdict.witness is not None
+    assert (verdict.witness["before"], verdict.witness["nths"]["before"]) == ("q:2", 2)
+
+
 def test_events_whose_times_overlap_may_come_in_any_order() -> None:
     beside = publish("q:1", at=1.5)  # published as the other is accepted: not after it
     assert realtime(EARLY, beside, deliver("a", "q:1 p:1")).kept

@@ -118,6 +118,7 @@ def test_an_incomplete_trace_is_not_judged_for_losses() -> None:
     verdict = reliable(subscribe("a"), publish("p:1"), complete=False)
     assert not verdict.judged
     assert "complete" in verdict.why
+    assert verdict.counts == {}
     assert verdict.also["integrity"].judged
 
 
@@ -129,13 +130,34 @@ def test_without_subscriptions_nothing_is_known_to_be_owed() -> None:
 
 def test_an_event_never_published_must_not_be_delivered() -> None:
     verdict = integrity(subscribe("a"), deliver("a", "ghost:1"))
-    assert verdict.counts == {"never_published": 1, "altered": 0, "not_held": 0}
+    assert verdict.counts == {
+        "never_published": 1, "altered": 0, "not_held": 0, "deliveries": 1, "elsewhere": 0,
+    }  # fmt: skip
     assert verdict.witness is not None
     assert verdict.witness["event"] == "ghost:1"
 
 
+def test_in_one_trace_of_a_live_run_others_may_have_published_what_is_delivered() -> None:
+    """But between two events of a publisher that are here there is no third that is not."""
+    mine = (subscribe("a"), publish("p:2"), publish("p:5"))
+    for event, violations in (("q:1", 0), ("p:1", 0), ("p:3", 1), ("p:4", 1), ("p:6", 0)):
+        rows = (*mine, deliver("a", f"p:2 p:5 {event}"))
+        verdict = integrity(*rows, elsewhere=True)
+        assert verdict.violations == violations, event
+        assert verdict.counts["elsewhere"] == 1 - violations, event
+        assert integrity(*rows).violations == 1, event
+
+
 def test_in_an_incomplete_trace_an_absent_row_proves_nothing() -> None:
     assert integrity(deliver("a", "ghost:1"), complete=False).kept
+
+
+def test_a_number_that_another_event_has_was_given_by_nobody_elsewhere() -> None:
+    history = build(subscribe("a"), publish("p:2"), deliver("a", "p:2 p:9"), elsewhere=True)
+    for seq, violations in ((1, 0), (2, 1), (3, 0)):
+        history.deliveries[1].seq = seq
+        verdict = judge(history, ["reliable"])["reliable"].also["integrity"]
+        assert verdict.counts["never_published"] == violations, seq
 
 
 def test_a_delivery_must_say_of_the_event_what_the_event_says() -> None:

@@ -81,6 +81,7 @@ def test_the_order_of_the_rows_changes_no_verdict(seed: int) -> None:
         accepted_known=history.accepted_known,
         ending=history.ending,
         clock_error=history.clock_error,
+        elsewhere=history.elsewhere,
     )
     assert msgspec.json.encode(judge(again)) == msgspec.json.encode(judge(history))
 

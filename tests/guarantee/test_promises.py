@@ -6,7 +6,7 @@ import pytest
 
 from inorder.check import PROMISES
 from inorder.guarantee.registry import GUARANTEES, guarantee
-from inorder.guarantee.traced import promises_of
+from inorder.guarantee.traced import promises_of, promises_of_all
 from inorder.protocols import fifo, total
 
 ACROSS = {"causal_across_topics", "realtime"}
@@ -58,8 +58,28 @@ def test_who_reads_with_less_is_promised_less():
     assert set(promised) == set(guarantee("none").promises(None, "log"))
 
 
+def test_traces_of_one_run_are_held_to_what_all_their_guarantees_promise():
+    one, two = {"order": {"guarantee": "total"}}, {"order": {"guarantee": "fifo"}}
+    both = promises_of_all([one, two], filtered=True)
+    each = [promises_of(summary, filtered=True) for summary in (one, two)]
+    assert set(both) == set(each[0]) & set(each[1])
+    assert "fifo" in both
+    assert "total" not in both
+    assert promises_of_all([one, {}], filtered=True) is None
+
+
+def test_a_list_of_readers_that_is_none_is_passed_over():
+    live = {"driver": "live", "order": {"guarantee": "none"}}
+    for rubbish in (3, [["total"]], "total"):
+        assert promises_of(live | {"read_with": rubbish}, False) == promises_of(live, False)
+
+
 @pytest.mark.parametrize(
-    "summary", [{}, {"order": 3}, {"order": {"guarantee": "x"}}, {"order": {"no_such_key": 1}}]
-)
+    "summary",
+    [
+        {}, {"order": 3}, {"order": {"guarantee": "x"}}, {"order": {"no_such_key": 1}},
+        {"order": {"guarantee": ["total"]}},
+    ],
+)  # fmt: skip
 def test_a_trace_of_others_says_nothing_of_promises(summary):
     assert promises_of(summary, filtered=True) is None

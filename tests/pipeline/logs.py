@@ -42,6 +42,9 @@ def write_run(folder: Path, seed: int, format: str = "parquet", complete: bool =
         _deliver(random_, pending.pop(0), made, deliveries, tidy)
     random_.shuffle(deliveries)
     about = {"clock": "simulated"} if seed % 2 else {}
+    if seed % 6 == 1:  # one process of a live run: some of what it read others published
+        about["driver"] = "live"
+        events = [event for number, event in enumerate(events) if number % 4]
     writer = TraceWriter(
         folder, format="jsonl" if format == "jsonl" else "parquet", about=about, rows_per_part=7
     )

@@ -114,7 +114,7 @@ def test_names_that_share_a_code_are_told_apart(
     assert max(attempts) == 1
 
 
-def test_positions_beyond_31_bits_are_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_nths_beyond_31_bits_are_read(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     far = 2**40
     lines = [("a", far, "x"), ("a", far + 1, "y"), ("b", -5, "y"), ("b", 7, "x")]

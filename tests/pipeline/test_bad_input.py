@@ -190,6 +190,7 @@ def test_one_clear_sentence(
     for word in words:
         assert word in said
     assert_one_sentence(said)
+    assert "_corrupt" not in said  # a column of the reader's own
     shown = capfd.readouterr()
     assert "\tat " not in shown.out + shown.err
     assert "Exception" not in shown.out + shown.err

@@ -94,7 +94,7 @@ def test_a_report_is_written(spark: SparkSession, tmp_path: Path) -> None:
     assert list(page.parent.iterdir()) == [page]
 
 
-def test_a_report_without_times_shows_positions(spark: SparkSession, broken: Path) -> None:
+def test_a_report_without_times_shows_nths(spark: SparkSession, broken: Path) -> None:
     page = broken.parent / "report.html"
     arguments = [str(broken), "--columns", "nth=offset", "--report", str(page)]
     assert CliRunner().invoke(app, arguments).exit_code == 1

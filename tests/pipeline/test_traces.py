@@ -56,6 +56,8 @@ def test_names_that_collide_are_refused(spark: SparkSession, tmp_path: Path) -> 
     folders = [str(folder) for folder in split(tmp_path)]
     with pytest.raises(Misuse, match="is named twice"):
         audit(spark, [folders[0], folders[0]])
+    with pytest.raises(Misuse, match="is named twice"):
+        audit(spark, [folders[0], f"{folders[0]}/../{Path(folders[0]).name}"])
     shutil.copytree(tmp_path / "c", tmp_path / "copy")
     with pytest.raises(BadTrace, match=r"subscriber 'c' is in .*c too"):
         audit(spark, [*folders, str(tmp_path / "copy")])

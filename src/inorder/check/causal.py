@@ -12,6 +12,7 @@ Counting. One violation is an in-order delivery of e at a place where some f wit
 delivered in order before (a repeated delivery counts like any other). The witness is, of each
 subscriber's first, the one closest to an effect of it, then by subscriber and `nth`. `untold` are
 events that do not say what their application had been handed: their causes are not all known.
+`absent` are deliveries in order of events that are not among the events: they are not judged.
 
 How. With an event, all earlier ones of its application and topic (its *stream*) are causes: the
 highest rank per stream says it all. What an application had been handed rises in steps (*rows*);
@@ -73,9 +74,11 @@ def _check(promise: str, history: History, part: Callable[[EventRow], str]) -> V
             if places:
                 found = relation.explain(rows, places[0])
                 closest = found if closest is None else min(closest, found)
+    known = [event in history.event_rows for row in history.sequences.values() for event in row]
     counts = {
         "late": late,
-        "in_order_deliveries": sum(map(len, history.sequences.values())),
+        "in_order_deliveries": sum(known),
+        "absent": len(known) - sum(known),
         "events": len(history.events or ()),
         "caused": caused,
         "untold": sum(event.seen is None for event in history.events or ()),

@@ -7,7 +7,7 @@ when the run was quiet; in a run that was cut it may only be under way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 import msgspec
@@ -42,9 +42,14 @@ class Ending(Struct, frozen=True):
             return None
         fields = {name: summary[name] for name in cls.__struct_fields__ if name in summary}
         try:
-            return msgspec.convert(fields, cls, strict=False)
+            ending = msgspec.convert(fields, cls, strict=False)
         except msgspec.ValidationError as error:
             raise BadTrace(source, f"trace.json: {error}") from None
+        if not isfinite(ending.ended_at):
+            raise BadTrace(source, f"trace.json: `ended_at` is {ending.ended_at}")
+        if not 0 <= ending.within < inf:
+            raise BadTrace(source, f"trace.json: `within` is {ending.within:g}, no window")
+        return ending
 
 
 def window(ending: Ending | None, within: float | None = None) -> float:
@@ -70,5 +75,15 @@ def clocks_apart(summaries: Iterable[Mapping[str, Any]]) -> float | None:
     >>> clocks_apart([{"clock": "host one"}, {"clock": "host two"}]) is None
     True
     """
-    clocks = {summary.get("clock") for summary in summaries}
-    return 0.0 if len(clocks) == 1 and None not in clocks else None
+    clocks = [summary.get("clock") for summary in summaries]
+    same = all(clock == clocks[0] for clock in clocks)
+    return 0.0 if same and isinstance(clocks[0], str) else None
+
+
+def others_publish(summaries: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether processes that wrote none of these traces may have published, too.
+
+    A simulated run is whole. A live one never knows: others use the same broker, and its log keeps
+    what was published before.
+    """
+    return any(summary.get("driver") == "live" for summary in summaries)

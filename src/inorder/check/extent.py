@@ -38,7 +38,14 @@ def _causal(counts: _Counts) -> str:
     said = f"{_deliveries(counts)}; {counts['caused']:,} of {events} a cause"
     if untold := counts["untold"]:
         said += f"; not known: what was seen before {_some(untold, 'event', 'events')}"
-    return said
+    return said + _absent(counts)
+
+
+def _absent(counts: _Counts) -> str:
+    if not counts["absent"]:
+        return ""
+    said = _some(counts["absent"], "delivery", "deliveries")
+    return f"; not judged: {said} of events that are not in the trace"
 
 
 def _streams(words: str) -> Callable[[_Counts], str]:
@@ -73,6 +80,13 @@ def _realtime(counts: _Counts) -> str:
     said = _deliveries(counts)
     if counts["unaccepted"]:
         said += f"; {counts['unaccepted']:,} of events without a known acceptance precede nothing"
+    return said + _absent(counts)
+
+
+def _integrity(counts: _Counts) -> str:
+    said = _some(counts["deliveries"], "delivery", "deliveries")
+    if counts["elsewhere"]:
+        said += f"; {counts['elsewhere']:,} of events that others published, or earlier: not known"
     return said
 
 
@@ -87,6 +101,7 @@ _WORDS: dict[str, Callable[[_Counts], str]] = {
     "filter": lambda counts: _some(counts["checked"], "filtered delivery", "filtered deliveries"),
     "accepted": _accepted,
     "realtime": _realtime,
+    "integrity": _integrity,
 }
 
 

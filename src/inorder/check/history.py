@@ -21,7 +21,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from inorder.check import merge
-from inorder.check.ending import Ending, clocks_apart, window
+from inorder.check.ending import Ending, clocks_apart, others_publish, window
 from inorder.check.holding import OPS, Holding, holdings_of, json_object
 from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow, read_summary, read_table
 from inorder.core.errors import BadTrace
@@ -34,6 +34,7 @@ class History:
     nobody recorded which publications were accepted; `bare` is explained above. `ending` is None
     when nobody said how the run ended. `clock_error` is how far the clocks of the publishers may be
     apart, in seconds: 0 for one clock, None when nobody knows. `within` replaces the window.
+    `elsewhere` is True when events may have been published by processes whose traces are not here.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class History:
         ending: Ending | None = None,
         within: float | None = None,
         clock_error: float | None = None,
+        elsewhere: bool = False,
         source: str = "history",
     ) -> None:
         self.deliveries = tuple(deliveries)
@@ -59,6 +61,7 @@ class History:
         self.ending = ending if ending is None or within is None else replace(ending, within=within)
         self.within = window(ending, within)
         self.clock_error = clock_error
+        self.elsewhere = elsewhere
         self.source = source
         self._attributes: dict[str, dict[str, Any]] = {}
         self._validate()
@@ -83,12 +86,14 @@ class History:
             ending=Ending.of(summary, str(folder)),
             within=within,
             clock_error=clocks_apart([summary]) if clock_error is None else clock_error,
+            elsewhere=others_publish([summary]),
             source=str(folder),
         )
 
     @classmethod
     def read_all(cls, folders: Sequence[str | os.PathLike[str]]) -> History:
         """The traces of several processes as one run."""
+        merge.once(folders)
         parts = {str(folder): cls.read(folder) for folder in folders}
         merge.apart("subscriber", {path: _subscribers(one) for path, one in parts.items()})
         merge.apart("application", {path: one.applications for path, one in parts.items()})
@@ -108,6 +113,7 @@ class History:
             accepted_known=all(one.accepted_known for one in histories),
             ending=merge.ending_of([one.ending for one in histories]),
             clock_error=clocks_apart(summaries),
+            elsewhere=others_publish(summaries),
             source=", ".join(parts),
         )
 
@@ -155,6 +161,15 @@ class History:
     def event_rows(self) -> dict[str, EventRow]:
         """The events by name."""
         return {row.event: row for row in self.events or ()}
+
+    @cached_property
+    def numbers(self) -> dict[str, tuple[int, int]]:
+        """The lowest and the highest number of each publisher."""
+        found: dict[str, tuple[int, int]] = {}
+        for row in self.events or ():
+            lowest, highest = found.get(row.publisher, (row.seq, row.seq))
+            found[row.publisher] = (min(lowest, row.seq), max(highest, row.seq))
+        return found
 
     @cached_property
     def applications(self) -> dict[str, list[EventRow]]:

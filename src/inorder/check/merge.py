@@ -8,13 +8,24 @@ Rule 3: the run was quiet if all of them were, and ended with the last; its wind
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from inorder.check.ending import Ending
 from inorder.check.holding import UNSUBSCRIBE
 from inorder.check.trace import SubscriptionRow
-from inorder.core.errors import BadTrace
+from inorder.core.errors import BadTrace, Misuse
+
+
+def once(paths: Sequence[str | os.PathLike[str]]) -> None:
+    """Refuse a trace that is named twice, however it is spelt."""
+    known: set[str] = set()
+    for path in map(str, paths):
+        place = path if "://" in path else os.path.realpath(path)
+        if place in known:
+            raise Misuse(f"{path}: is named twice")
+        known.add(place)
 
 
 def apart(what: str, names: Mapping[str, Iterable[str]]) -> None:
@@ -31,7 +42,7 @@ def apart(what: str, names: Mapping[str, Iterable[str]]) -> None:
 def ending_of(endings: Sequence[Ending | None]) -> Ending | None:
     """How the run of all of them ended; None when one of them does not say."""
     known = [ending for ending in endings if ending is not None]
-    if len(known) < len(endings) or not known:
+    if len(known) < len(endings):
         return None
     under_way = {line for ending in known for line in ending.under_way}
     return Ending(
@@ -58,6 +69,6 @@ def summary_of(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     first = dict(summaries[0])
     for other in summaries[1:]:
         first = {key: value for key, value in first.items() if other.get(key) == value}
-    if any("rows" in summary for summary in summaries):
+    if all("rows" in summary for summary in summaries):
         first["rows"] = {}
     return first | {"traces": len(summaries)}

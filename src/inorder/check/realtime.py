@@ -7,7 +7,7 @@ between the two moments. Within one simulated run, or on one host, there is one 
 Counting. One violation is an in-order delivery of e at a place where some f that e precedes has
 been delivered in order before. The witness is, of each subscriber's first, the one closest to such
 an f, then by subscriber and `nth`. Events whose acceptance nobody recorded precede nothing, and are
-counted (`unaccepted`).
+counted (`unaccepted`); so are deliveries of events that are not among the events (`absent`).
 """
 
 from __future__ import annotations
@@ -35,18 +35,20 @@ def check(history: History) -> Verdict:
         return not_judged("realtime", why)
     assert history.clock_error is not None, "`missing` was asked first"
     accepted, published = times(history)
-    late = unaccepted = checked = 0
+    late = unaccepted = checked = absent = 0
     closest: _Closest | None = None
     for rows in history.by_subscriber.values():
         in_order = [row for row in rows if row.in_order and row.event in published]
         checked += len(in_order)
+        absent += sum(row.in_order and row.event not in published for row in rows)
         unaccepted += sum(accepted[row.event] == inf for row in in_order)
         places = _late(in_order, accepted, published)
         late += len(places)
         if places:
             found = _explain(in_order, places[0], accepted, published)
             closest = found if closest is None else min(closest, found)
-    counts = {"late": late, "in_order_deliveries": checked, "unaccepted": unaccepted}
+    counts = {"late": late, "in_order_deliveries": checked, "absent": absent}
+    counts["unaccepted"] = unaccepted
     witness = None if closest is None else _witness(closest, history)
     return judged("realtime", late, counts, witness)
 

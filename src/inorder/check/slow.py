@@ -115,9 +115,15 @@ def integrity(history: History) -> int:
             names = (event.topic, event.publisher, event.seq)
             count += (row.topic, row.publisher, row.seq) != names
         if history.complete:
-            count += event is None
+            count += event is None and not _from_elsewhere(history, row)
             count += _at(history, row) is None
     return count
+
+
+def _from_elsewhere(history: History, row: DeliveryRow) -> bool:
+    mine = [event.seq for event in history.events or () if event.publisher == row.publisher]
+    before, after = (any(n <= row.seq for n in mine), any(n >= row.seq for n in mine))
+    return history.elsewhere and not (before and after)
 
 
 def filter(history: History) -> int:

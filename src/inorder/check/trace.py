@@ -244,11 +244,13 @@ def read_summary(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """What `trace.json` says, or nothing when there is none (a foreign log)."""
     path = Path(folder) / SUMMARY_FILE
     try:
-        summary: dict[str, Any] = json.loads(path.read_bytes())
+        summary = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadTrace(str(path), f"is not JSON ({error})") from None
+    if not isinstance(summary, dict):
+        raise BadTrace(str(path), "is not a JSON object")
     return summary
 
 
@@ -289,7 +291,10 @@ def _read_parts(folder: Path, row_type: type[Struct]) -> Iterator[Any]:
                 return  # a copy cut short: the trace ends with the part before
             raise BadTrace(str(path), f"is not a whole Parquet file ({error})") from None
         for row in rows:
-            yield msgspec.convert(row, row_type)
+            try:
+                yield msgspec.convert(row, row_type)
+            except msgspec.ValidationError as error:
+                raise BadTrace(str(path), str(error)) from None
 
 
 def _write_aside(path: Path, data: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inorder.core.errors import InorderError
@@ -11,6 +11,21 @@ from inorder.guarantee.registry import GUARANTEES
 
 # What a content filter in front of a guarantee promises too.
 FILTER = "filter"
+
+
+def promises_of_all(
+    summaries: Sequence[Mapping[str, Any]], filtered: bool
+) -> tuple[str, ...] | None:
+    """What the guarantees of several traces all promise; None when one of them names none we know.
+
+    >>> promises_of_all([{"order": {"guarantee": name}} for name in ("fifo", "none")], False)
+    ('accepted',)
+    """
+    each = [promises_of(summary, filtered) for summary in summaries]
+    known = [promises for promises in each if promises is not None]
+    if len(known) < len(each):
+        return None
+    return tuple(name for name in known[0] if all(name in promises for promises in known))
 
 
 def promises_of(summary: Mapping[str, Any], filtered: bool) -> tuple[str, ...] | None:
@@ -24,7 +39,7 @@ def promises_of(summary: Mapping[str, Any], filtered: bool) -> tuple[str, ...] |
     True
     """
     order = summary.get("order")
-    if not isinstance(order, dict) or order.get("guarantee", "none") not in GUARANTEES:
+    if not isinstance(order, dict) or str(order.get("guarantee", "none")) not in GUARANTEES:
         return None
     live = summary.get("driver") == "live"
     ordered = GUARANTEES[order.get("guarantee", "none")]
@@ -35,8 +50,9 @@ def promises_of(summary: Mapping[str, Any], filtered: bool) -> tuple[str, ...] |
     except InorderError:
         return None  # made by another version: what it promised is not ours to say
     promised = ordered.promises(options, "log" if live else "network")
-    for name in summary.get("read_with", ()):
-        other = GUARANTEES.get(name)
+    read_with = summary.get("read_with")
+    for name in read_with if isinstance(read_with, list) else ():
+        other = GUARANTEES.get(str(name))
         if other is not None and other is not ordered:
             theirs = other.promises(other.log.options(other.options()), "log")
             promised = tuple(promise for promise in promised if promise in theirs)

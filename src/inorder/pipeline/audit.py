@@ -19,7 +19,7 @@ from inorder.check.extent import extent
 from inorder.check.holding import holdings_of
 from inorder.check.verdict import Verdict, not_judged
 from inorder.core.errors import UnknownName
-from inorder.guarantee.traced import promises_of
+from inorder.guarantee.traced import promises_of_all
 from inorder.pipeline import (
     accepted,
     bounds,
@@ -119,7 +119,7 @@ def audit(
     if promised is None:
         rows = tables.subscriptions or ()
         filtered = any(row.where is not None for row in rows)
-        promised = promises_of(tables.summary, filtered)
+        promised = promises_of_all(tables.summaries, filtered)
     names = None if promised is None else list(promised)
     return AuditResult(
         decide(verdicts, names, asked, tables.complete),
@@ -241,7 +241,9 @@ class _Attempt:
         deliveries, events = tables.deliveries, tables.events
         assert events is not None, "`missing` was asked first"
         if deliveries.has(*integrity.NEEDED):
-            verdict.also["integrity"] = integrity.check(deliveries, events, holdings)
+            verdict.also["integrity"] = integrity.check(
+                deliveries, events, holdings, tables.elsewhere
+            )
         return verdict
 
     def _filter(self) -> Verdict:

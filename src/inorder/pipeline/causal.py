@@ -73,9 +73,11 @@ def check(log: Log, published: Published, names: Iterable[str]) -> dict[str, Ver
         members, pairs = np.arange(len(published)), np.arange(len(handed.event))
         whole = Past(published, members, handed, pairs, _unknown(published))
         parts["causal_across_topics"] = {_ALL: whole}
-    in_order = 0
+    in_order = absent = 0
     for rows in log.slices():
-        in_order += len(first_in_order(rows, repeated(rows)))
+        firsts = first_in_order(rows, repeated(rows))
+        known_firsts = int(np.count_nonzero(published.find(firsts)[firsts.event] >= 0))
+        in_order, absent = in_order + known_firsts, absent + len(firsts) - known_firsts
         if rows.in_order is not None:
             rows = rows.take(np.flatnonzero(rows.in_order))
         events = published.find(rows)[rows.event]
@@ -86,7 +88,7 @@ def check(log: Log, published: Published, names: Iterable[str]) -> dict[str, Ver
             for part, places in known:
                 if part in parts[name]:  # without any event there is no delivery of one
                     _judge(late, parts[name][part], rows.take(places), events[places], published)
-    counts = {"in_order_deliveries": in_order, "events": len(published)}
+    counts = {"in_order_deliveries": in_order, "absent": absent, "events": len(published)}
     return {
         name: late.verdict(
             log,

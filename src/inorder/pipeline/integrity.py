@@ -26,16 +26,18 @@ _FAULT = (
     "delivered_at double, subscriber string, nth bigint, fault string, event string, topic string"
 )
 _KINDS = ("never_published", "altered", "not_held")
+_ELSEWHERE = "elsewhere"
 
 Holdings = Mapping[tuple[str, str], Holding]
 
 
-def check(deliveries: Table, events: Table, holdings: Holdings) -> Verdict:
+def check(deliveries: Table, events: Table, holdings: Holdings, elsewhere: bool = False) -> Verdict:
     """Count the faulty deliveries of each kind; the witness is the earliest."""
     from pyspark.sql import functions as F
 
     with boundary(deliveries.path):
-        faults = _not_published(deliveries, events).unionByName(_not_held(deliveries, holdings))
+        faults = _not_published(deliveries, events, elsewhere)
+        faults = faults.unionByName(_not_held(deliveries, holdings))
         faults = faults.groupBy("fault").agg(
             F.count("*").alias("count"),
             F.min(F.struct("delivered_at", "subscriber", "nth", "fault", "event", "topic")).alias(
@@ -43,16 +45,20 @@ def check(deliveries: Table, events: Table, holdings: Holdings) -> Verdict:
             ),
         )
         found = faults.collect()
-    counts = dict.fromkeys(_KINDS, 0) | {row["fault"]: int(row["count"]) for row in found}
+    counts = dict.fromkeys((*_KINDS, _ELSEWHERE), 0)
+    counts |= {row["fault"]: int(row["count"]) for row in found}
+    counts["deliveries"] = deliveries.rows
+    found = [row for row in found if row["fault"] != _ELSEWHERE]
     witness = None
     if found:
         first = min((row["first"] for row in found), key=tuple)
         names = ("fault", "event", "subscriber", "topic", "nth")
         witness = {name: first[name] for name in names}
-    return judged("integrity", sum(counts.values()), counts, witness)
+    return judged("integrity", sum(counts[kind] for kind in _KINDS), counts, witness)
 
 
-def _not_published(deliveries: Table, events: Table) -> DataFrame:
+def _not_published(deliveries: Table, events: Table, elsewhere: bool) -> DataFrame:
+    """Altered deliveries, and those of absent events (check/integrity.py: of two kinds)."""
     from pyspark.sql import functions as F
 
     known = events.frame.select(
@@ -62,8 +68,17 @@ def _not_published(deliveries: Table, events: Table) -> DataFrame:
     same = F.lit(True)
     for name in ("topic", "publisher", "seq"):
         same = same & (F.col(name) == F.col(f"true_{name}"))
-    fault = F.when(F.col("true_seq").isNull(), "never_published").when(~same, "altered")
-    joined = deliveries.frame.join(known, "event", "left").withColumn("fault", fault)
+    joined = deliveries.frame.join(known, "event", "left")
+    absent = F.lit("never_published")
+    if elsewhere:
+        spans = events.frame.groupBy("publisher").agg(
+            F.min("seq").alias("lowest"), F.max("seq").alias("highest")
+        )
+        joined = joined.join(F.broadcast(spans), "publisher", "left")
+        between = F.col("seq").between(F.col("lowest"), F.col("highest"))
+        absent = F.when(between, absent).otherwise(_ELSEWHERE)
+    fault = F.when(F.col("true_seq").isNull(), absent).when(~same, "altered")
+    joined = joined.withColumn("fault", fault)
     return joined.where("fault is not null").select(*_columns())
 
 

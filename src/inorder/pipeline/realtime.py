@@ -25,15 +25,18 @@ def check(log: Log, published: Published, clock_error: float | None) -> Verdict:
         return not_judged("realtime", CLOCKS)
     never = np.isnan(published.accepted_at)
     accepted = np.where(never, np.inf, published.accepted_at + clock_error)
-    counts = {"late": 0, "in_order_deliveries": 0, "unaccepted": 0}
+    counts = {"late": 0, "in_order_deliveries": 0, "absent": 0, "unaccepted": 0}
     firsts: list[_First] = []
     for rows in log.slices():
         events = published.find(rows)[rows.event]
         chosen = events >= 0
+        in_order = len(rows)
         if rows.in_order is not None:
             chosen &= rows.in_order
+            in_order = int(np.count_nonzero(rows.in_order))
         rows, events = rows.take(np.flatnonzero(chosen)), events[chosen]
         counts["in_order_deliveries"] += len(rows)
+        counts["absent"] += in_order - len(rows)
         counts["unaccepted"] += int(np.count_nonzero(never[events]))
         late = np.flatnonzero(accepted[events] < _latest(rows, published.published_at[events]))
         counts["late"] += len(late)

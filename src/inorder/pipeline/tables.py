@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from inorder.check import merge
-from inorder.check.ending import WITHIN_S, Ending, clocks_apart
+from inorder.check.ending import WITHIN_S, Ending, clocks_apart, others_publish
 from inorder.check.trace import SUMMARY_FILE, TABLES, DeliveryRow, SubscriptionRow, read_summary
 from inorder.core.errors import BadTrace, Misuse, UnknownName
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.files import Files, find_files, format_of, is_remote
-from inorder.pipeline.text import read_csv, read_json
+from inorder.pipeline.text import CORRUPT, read_csv, read_json
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -115,10 +115,12 @@ class Tables:
         self.events: Table | None = None
         self.subscriptions: list[SubscriptionRow] | None = None
         self.summary: dict[str, Any] = {}
+        self.summaries: list[dict[str, Any]] = [{}]
         self.complete = True
         self.ending: Ending | None = None
         self.within = WITHIN_S
         self.clock_error: float | None = None
+        self.elsewhere = False
 
     def holds_no(self, table: str) -> bool:
         """Whether its writer says that the table is empty: its file has nothing to read then."""
@@ -161,8 +163,7 @@ def open_tables(
     """Open a path, or several traces as one run; `columns` maps our column names of the deliveries
     to theirs."""
     paths = [path] if isinstance(path, str) else list(path)
-    if len(set(paths)) < len(paths):
-        raise Misuse(f"{max(paths, key=paths.count)}: is named twice")
+    merge.once(paths)
     opened = [_open_one(spark, each, columns) for each in paths]
     return opened[0] if len(opened) == 1 else _merged(spark, opened)
 
@@ -196,10 +197,12 @@ def _merged(spark: SparkSession, parts: Sequence[Tables]) -> Tables:
         tables.subscriptions = [
             row for part in parts for row in merge.with_ends(part.subscriptions or (), part.ending)
         ]
-    tables.summary = merge.summary_of([part.summary for part in parts])
+    tables.summaries = [part.summary for part in parts]
+    tables.summary = merge.summary_of(tables.summaries)
     tables.complete = all(part.complete for part in parts)
     tables.ending = merge.ending_of([part.ending for part in parts])
-    tables.clock_error = clocks_apart([part.summary for part in parts])
+    tables.clock_error = clocks_apart(tables.summaries)
+    tables.elsewhere = others_publish(tables.summaries)
     return tables
 
 
@@ -235,9 +238,11 @@ def _open_trace(spark: SparkSession, folder: Path, columns: dict[str, str]) -> T
     tables = Tables(str(folder), opened["deliveries"], foreign=False)
     tables.events = opened.get("events")
     tables.summary = summary
+    tables.summaries = [summary]
     tables.complete = complete
     tables.ending = Ending.of(summary, str(folder))
     tables.clock_error = clocks_apart([summary])
+    tables.elsewhere = others_publish([summary])
     if "subscriptions" in opened:
         tables.subscriptions = _subscription_rows(opened["subscriptions"])
     return tables
@@ -303,7 +308,7 @@ def _renamed(
     for name in sorted({*required, *asked}):
         if wanted[name] not in raw.columns:
             meant = "" if wanted[name] == name else f" (asked for as {name!r})"
-            has = ", ".join(raw.columns[:20])
+            has = ", ".join([each for each in raw.columns if each != CORRUPT][:20])
             raise BadTrace(
                 files.path, f"has no column {wanted[name]!r}{meant}; its columns are {has}"
             )

@@ -14,7 +14,7 @@ from inorder.pipeline.files import Files
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_CORRUPT = "_corrupt_record"
+CORRUPT = "_corrupt_record"
 _NAMES_SHOWN = 20
 
 # Variant types that are the same to a reader of the log.
@@ -72,10 +72,10 @@ def read_csv(spark: SparkSession, files: Files) -> DataFrame:
     header = [name for name in spark.read.csv(files.places[0]).first() or () if name is not None]
     if doubled := sorted({name for name in header if header.count(name) > 1}):
         raise BadTrace(files.path, f"names column {doubled[0]!r} twice in its header line")
-    schema = ", ".join(f"`{name.replace('`', '``')}` string" for name in [*names, _CORRUPT])
-    raw = reader.option("columnNameOfCorruptRecord", _CORRUPT).csv(files.places, schema=schema)
+    schema = ", ".join(f"`{name.replace('`', '``')}` string" for name in [*names, CORRUPT])
+    raw = reader.option("columnNameOfCorruptRecord", CORRUPT).csv(files.places, schema=schema)
     raw = _kept(raw)
-    rows, corrupt = raw.agg(F.count("*"), F.count(_CORRUPT)).collect()[0]
+    rows, corrupt = raw.agg(F.count("*"), F.count(CORRUPT)).collect()[0]
     if corrupt:
         told = f"{corrupt} of {rows} lines have not the {len(names)} fields of the header line"
         raise BadTrace(files.path, f"is cut short or damaged: {told}")
@@ -132,7 +132,7 @@ def _refuse_mixed(
 def _lacking(spark: SparkSession, files: Files, missing: set[str], wanted: dict[str, str]) -> str:
     name = min(missing & {"subscriber", "nth", "event"})
     first = json.loads(spark.read.text(files.places).where("trim(value) != ''").first()[0])  # type: ignore[index]
-    has = ", ".join([each for each in first if each != _CORRUPT][:_NAMES_SHOWN])
+    has = ", ".join([each for each in first if each != CORRUPT][:_NAMES_SHOWN])
     meant = "" if wanted[name] == name else f" (asked for as {name!r})"
     return f"has no column {wanted[name]!r}{meant}; its columns are {has}"
 
