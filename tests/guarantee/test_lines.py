@@ -213,7 +213,12 @@ def test_an_acknowledgement_that_was_lost_is_asked_for():
     wire.fire("b", "resend/c")
     wire.cut = set()
     assert not wire.ends["p"].lines.idle, "it knows that 3 has come, not that it was passed on"
+    frames = wire.ends["p"].lines.account()["frames_again"]
     wire.fire("p", "resend/b")
+    assert wire.ends["p"].effects[-1] == SetTimer("resend/b", 0.5), "it has come: wait with asking"
+    assert wire.ends["p"].lines.account()["frames_again"] == frames
+    wire.fire("p", "resend/b")
+    assert wire.ends["p"].lines.account()["frames_again"] == frames + 1
     assert wire.ends["p"].lines.idle
     assert wire.ends["c"].taken == [pub(1), pub(2), pub(3)]
 

@@ -152,7 +152,8 @@ def build(
         model,
         f"{seed}/network/{story.luck if story else 0}",
         trace,
-        fifo=network.fifo,
+        # Sessions between content brokers keep the order; acknowledgements need none.
+        fifo=network.fifo and not scenario.matches_content,
         # Brokers move what their roles say to each other, too: nothing is there at once.
         hosts=None if network.overlay == "brokers" else homes,
         record_messages=scenario.messages,
