@@ -97,10 +97,11 @@ class Reader(Machine, Protocol):
 
 class Builder(Struct, frozen=True):
     """How a machine is made, once for each of its lives; `topic` is the one it lives with, where a
-    network gives topics a place."""
+    network gives topics a place. `topics` are those that it diffuses on."""
 
     make: Callable[[], Machine]
     topic: str
+    topics: tuple[str, ...] = ()
 
 
 def make_all(builders: Mapping[str, Builder]) -> dict[str, Machine]:

@@ -24,7 +24,7 @@ from inorder.core.effect import Effect, Note, Persist, Send
 from inorder.core.errors import BadMessage, Misuse, PeerFault
 from inorder.core.pack import pack, unpacker
 from inorder.guarantee.lines import GREET, Greeting, Lines
-from inorder.protocols.session.links import RESEND
+from inorder.protocols.session.book import RESEND
 from inorder.protocols.session.messages import Ack, Frame
 
 

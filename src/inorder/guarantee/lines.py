@@ -38,7 +38,8 @@ from inorder.core.limits import (
     LINE_WAITING_MAX,
     LINK_PEERS_MAX,
 )
-from inorder.protocols.session.links import RESEND, Links
+from inorder.protocols.session.book import RESEND
+from inorder.protocols.session.links import Links
 from inorder.protocols.session.messages import Ack, Frame
 
 GREET = "greet"

@@ -87,15 +87,18 @@ def broker(name: str, table: BrokersTable, neighbours: Sequence[str]) -> LinkedB
 def attached_client(
     scenario: Scenario, name: str, home: str, make: Callable[[], Client], ordered: Guarantee
 ) -> Filtering:
-    return Filtering(ordered, make(), _edge(scenario, name, home))
+    return Filtering(ordered, make(), _edge(scenario, name, home, scenario.topic_names))
 
 
-def attached_service(scenario: Scenario, name: str, home: str, machine: Machine) -> Attached:
-    return Attached(machine, _edge(scenario, name, home))
+def attached_service(
+    scenario: Scenario, name: str, home: str, machine: Machine, topics: tuple[str, ...]
+) -> Attached:
+    return Attached(machine, _edge(scenario, name, home, topics))
 
 
-def _edge(scenario: Scenario, name: str, home: str) -> BrokerLink:
-    return BrokerLink(name, home, scenario.topic_names, scenario.network.brokers.update)
+def _edge(scenario: Scenario, name: str, home: str, topics: tuple[str, ...]) -> BrokerLink:
+    """The link that advertises these topics."""
+    return BrokerLink(name, home, topics, scenario.network.brokers.update)
 
 
 def set_up(world: World, ways: ContentBrokers) -> None:

@@ -200,7 +200,7 @@ def _client(
 def _service(scenario: Scenario, name: str, home: str, builder: Builder) -> Machine:
     machine = builder.make()
     if scenario.matches_content:
-        return content.attached_service(scenario, name, home, machine)
+        return content.attached_service(scenario, name, home, machine, builder.topics)
     return machine
 
 

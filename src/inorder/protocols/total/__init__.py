@@ -44,7 +44,7 @@ def services(topics: Sequence[str], options: Options) -> dict[str, Builder]:
         raise TooLarge("topics of one order", len(topics), STAMP_ENTRIES_MAX)
     directory = directory_of(tuple(topics), options.topics_per_stage)
     machines = {
-        name: Builder(partial(Stage, name, directory, options), next(iter(homes), name))
+        name: Builder(partial(Stage, name, directory, options), next(iter(homes), name), homes)
         for name, homes in ((name, directory.topics_at(name)) for name in directory.stages)
     }
     if options.ranked:
