@@ -38,7 +38,12 @@ explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 to
 	  mode=hold,swaps=on,metric=f,alpha=1,beta=0.05,change_timeout=0.5 \
 	  mode=tag,swaps=on,report_every=0.2,change_timeout=0.5; do \
 	  echo "$$order"; \
-	  .venv/bin/inorder explore examples/explore.toml --order $$order --schedules $$(share 5); \
+	  .venv/bin/inorder explore examples/explore.toml --order $$order --schedules $$(share 2); \
+	done; \
+	for order in mode=hold mode=tag mode=tag,buffer=0; do \
+	  echo "content brokers $$order"; \
+	  .venv/bin/inorder explore examples/explore-content.toml --order $$order \
+	    --schedules $$(share 6); \
 	done; \
 	for order in mode=hold mode=tag mode=tag,buffer=0 mode=hold,path=forest; do \
 	  echo "silences $$order"; \
@@ -46,7 +51,12 @@ explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 to
 	    --schedules $$(share 17); \
 	done; \
 	echo hours; .venv/bin/inorder explore examples/explore-hours.toml --schedules $$(share 2); \
-	echo fifo; .venv/bin/inorder explore examples/explore-fifo.toml --schedules $$(share 100)
+	echo fifo; .venv/bin/inorder explore examples/explore-fifo.toml --schedules $$(share 100); \
+	for order in guarantee=none guarantee=fifo; do \
+	  echo "content brokers $$order"; \
+	  .venv/bin/inorder explore examples/explore-content.toml --order $$order \
+	    --schedules $$(share 5); \
+	done
 	@echo content; $(PY) -m tests.content.network --trees 3000
 
 reproduce: setup ## the papers' figures, theirs beside ours (an hour; QUICK=--quick: a minute)

@@ -20,8 +20,11 @@ from inorder.sim.shrink import fixed, shrink
 from inorder.sim.simulate import simulate
 from inorder.sim.workload import Story, tell
 
-# The "promise" a run breaks when a machine dies of one of our own bugs.
+# The "promises" a run breaks when a machine dies of one of our own bugs, or never comes to rest.
 MACHINE = "machine"
+QUIET = "quiet"
+
+FAILED = {MACHINE: "a machine failed", QUIET: "the world never comes to rest"}
 
 
 class Failure(Struct, frozen=True):
@@ -97,6 +100,11 @@ def run(
             account[name] = account.get(name, 0.0) + figure
     verdicts = judge(memory.history(), promises)
     broken = {name: verdict for name, verdict in verdicts.items() if verdict.broken}
+    if memory.ending is not None and not memory.ending.quiet:
+        why = f"still to happen after {memory.ending.ended_at:g} s: " + ", ".join(
+            memory.ending.under_way
+        )
+        broken[QUIET] = Verdict(QUIET, True, False, len(memory.ending.under_way), why=why)
     return memory, broken
 
 
@@ -114,7 +122,7 @@ def _explain(
     smallest, runs = shrink(story, fails)
     memory, still = run(scenario, seed, promises, story=smallest)
     verdict = still[names[0]]
-    lines = [f"seed {seed}: {BROKE.get(names[0], 'a machine failed')}"]
+    lines = [f"seed {seed}: {BROKE.get(names[0], FAILED.get(names[0], names[0]))}"]
     if verdict.why:
         lines.append(verdict.why)
     if verdict.witness:
