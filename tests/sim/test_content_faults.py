@@ -81,7 +81,7 @@ def test_nothing_is_lost_doubled_or_out_of_order_while_brokers_crash(name):
         scenario = faulty(seed, ORDERS[name])
         found = broken(scenario, seed, "unique", "reliable", "fifo", account=account)
         assert found == {}, f"seed {seed}"
-    assert account["events_again"] > 100, "no event has come twice"
+    assert account["events_again"] > 50, "no event has come twice"
     assert account["events_dropped"] == 0
 
 

@@ -228,9 +228,9 @@ class Topic:
         """Replace all needs about a neighbour."""
         for queue in self.s.duties.values():
             for place, duty in enumerate(queue):
-                kept = tuple(need for need in duty.needs if need[0] != neighbour)
-                if kept != duty.needs:
-                    queue[place] = replace(duty, needs=(*kept, *by))
+                others = tuple(need for need in duty.needs if need[0] != neighbour)
+                if others != duty.needs:
+                    queue[place] = replace(duty, needs=(*others, *by))
 
     def postpone(self, neighbour: str, version: int, last: int) -> None:
         """Needs of a version that went out in several pieces are needs of the last."""
