@@ -49,6 +49,15 @@ def test_a_disagreement_is_found_and_shrunk_to_two_events_and_two_subscribers():
     assert "fault" not in story, "no fault is needed to disagree"
 
 
+def test_a_world_that_does_not_come_to_rest_is_a_failure():
+    """A message is under way when the run is cut, and no judge of promises can say more."""
+    text = SHAKY.replace("settle = 10", "settle = 0").replace('["weather", "pause", "crash"]', "[]")
+    late = parse(text.replace("duration = 4", "duration = 0.5"), {"guarantee": "total"})
+    failure = explorer.explore(late, range(1, 20), ["total"]).failures[0]
+    assert failure.broken == ("quiet",)
+    assert "the world never comes to rest\nstill to happen after 0.5 s: " in failure.story
+
+
 def test_a_loss_is_shrunk_to_the_fault_that_causes_it():
     text = SHAKY.replace("fifo = false", "fifo = true").replace('"pause", "crash"', '"partition"')
     found = explorer.explore(parse(text), range(1, 200), ["reliable"])
