@@ -36,6 +36,7 @@ def test_the_examples_are_valid():
         ("duration = 'long'", "duration", "expected `float`, got `str`"),
         ("duration = -1", "duration", "-1 is not between 0 and 1e+09"),
         ("topics = 0", "topics", "0 is not between 1 and"),
+        ("topics = -3", "topics", "-3 is not between 1 and"),
         ("topics = ['a', 'a']", "topics", "occurs twice"),
         ("[network]\nmodel = 'warp'", "network.model", "'warp' is not one of ideal, delay, wan"),
         ("[network]\nclasses = 'message'", "network.classes", "has no meaning without model"),

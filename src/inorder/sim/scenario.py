@@ -278,7 +278,7 @@ def _validate(s: Scenario) -> None:
         ("duration", s.duration, 0.0, 1e9),
         ("settle", s.settle, 0.0, SIM_CONVERGE_S_MAX),
         ("within", s.window, 0.0, SIM_CONVERGE_S_MAX),
-        ("topics", len(topics), 1, SCENARIO_TOPICS_MAX),
+        ("topics", s.topics if isinstance(s.topics, int) else len(topics), 1, SCENARIO_TOPICS_MAX),
         ("publishers.count", s.publishers.count, 0, SCENARIO_NODES_MAX),
         ("publishers.rate", s.publishers.rate, 0.0, 1e6),
         ("publishers.bytes", s.publishers.bytes, 0, 1_000_000),
