@@ -58,6 +58,8 @@ class Repair:
     def __init__(self, broker: Broker, state: RepairState) -> None:
         self._broker = broker
         self.s = state
+        # Of the input in progress: neighbours that have said all.
+        self._heard: dict[str, None] = {}
 
     @property
     def cautious(self) -> bool:
@@ -106,9 +108,13 @@ class Repair:
         if self.cautious and neighbour not in topic.s.entries:
             topic.put(neighbour, UNANSWERED, (EVERYTHING,), 0)
 
-    def advertised(self, neighbour: str, topic: str) -> bool:
-        """A neighbour advertises a topic; whether it only says so again."""
-        return self.s.stale.get(neighbour, {}).pop(topic, False)
+    def is_stale(self, neighbour: str, topic: str) -> bool:
+        """Whether a neighbour advertised a topic, and has not said so again."""
+        return topic in self.s.stale.get(neighbour, ())
+
+    def advertised(self, neighbour: str, topic: str) -> None:
+        """A neighbour has said again that it advertises a topic, or for the first time."""
+        self.s.stale.get(neighbour, {}).pop(topic, None)
 
     def said(self, neighbour: str) -> None:
         """A neighbour has said all."""
@@ -117,9 +123,16 @@ class Repair:
             if name in self._broker.topics:
                 self._broker.topics[name].silenced(neighbour)
                 self._broker.touch(name)
-        for name, topic in self._broker.topics.items():
-            topic.resolve(neighbour)
+        for name in self._broker.topics:
             self._broker.touch(name)
+        self._heard[neighbour] = None
+
+    def resolve(self) -> None:
+        """What waited for a word that has come; what follows from the same inbox has been sent."""
+        for neighbour in self._heard:
+            for topic in self._broker.topics.values():
+                topic.resolve(neighbour)
+        self._heard = {}
 
     def arrived(self, client: str) -> list[Effect]:
         """A client has said all its subscriptions again, or is given up."""

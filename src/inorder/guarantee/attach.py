@@ -26,7 +26,7 @@ from inorder.core.event import Event
 from inorder.core.machine import Accountable, Durable, Machine
 from inorder.core.pack import pack, unpacker
 from inorder.guarantee.lines import GREET, Greeting, Lines
-from inorder.protocols.session.links import RESEND
+from inorder.protocols.session.book import RESEND
 from inorder.protocols.session.messages import Ack, Frame
 
 # True of every event, for topics that are wanted whole.
