@@ -265,3 +265,29 @@ def test_who_greets_as_new_is_not_waited_for():
     broker.renew("b2", 1.0)
     effects = broker.receive("b2", Hello(("b2",), again=True), 1.0)
     assert Send("b2", Said()) in effects
+
+
+def test_a_publisher_that_is_the_last_to_come_back_loses_nothing():
+    """All else has been said; whoever hears of its topic only now may have wanted it all along."""
+    broker = Broker("b1")
+    broker.recover(("b2",), ("p",))
+    broker.renew("b2", 0.0)
+    broker.receive("b2", Hello(("b2",), again=True), 0.0)
+    broker.receive("b2", Said(), 0.0)
+    broker.receive("p", Attach(("quotes",)), 0.0)
+    event = Pub("quotes", "p", 1, {"price": 5})
+    assert Send("b2", event) in broker.receive("p", event, 0.0)
+    assert not broker.repair.cautious
+
+
+def test_a_topic_in_the_same_inbox_as_the_word_that_ends_repair_is_an_old_one():
+    broker = Broker("b1")
+    broker.recover(("b2", "b3"), ())
+    for neighbour in ("b2", "b3"):
+        broker.renew(neighbour, 0.0)
+        broker.receive(neighbour, Hello((neighbour,), again=True), 0.0)
+    broker.receive("b2", Said(), 0.0)
+    broker.receive_all([("b3", Adv("quotes", True, 1)), ("b3", Said())], 0.0)
+    event = Pub("quotes", "p", 1, {"price": 5})
+    assert Send("b2", event) in broker.receive("b3", event, 0.0)
+    assert not broker.repair.cautious

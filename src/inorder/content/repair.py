@@ -58,13 +58,15 @@ class Repair:
     def __init__(self, broker: Broker, state: RepairState) -> None:
         self._broker = broker
         self.s = state
-        # Of the input in progress: neighbours that have said all.
+        # Of the input in progress: neighbours that have said all, and whether a client has.
         self._heard: dict[str, None] = {}
+        self._arrived = False
 
     @property
     def cautious(self) -> bool:
         """Whether a topic that is new here may be an old one elsewhere."""
-        return bool(self.s.missing or self.s.expected)
+        # The last word may come together with the topic, which is an old one all the same.
+        return bool(self.s.missing or self.s.expected or self._heard or self._arrived)
 
     def recover(self, neighbours: tuple[str, ...], clients: tuple[str, ...]) -> list[Effect]:
         """A life that has forgotten everything begins."""
@@ -133,11 +135,13 @@ class Repair:
             for topic in self._broker.topics.values():
                 topic.resolve(neighbour)
         self._heard = {}
+        self._arrived = False
 
     def arrived(self, client: str) -> list[Effect]:
         """A client has said all its subscriptions again, or is given up."""
         if self.s.expected.pop(client, None) is None:
             return []
+        self._arrived = True
         for name, topic in self._broker.topics.items():
             if topic.entry(client, UNANSWERED) is not None:
                 topic.remove(client, UNANSWERED)
