@@ -85,6 +85,19 @@ def test_a_greeting_whose_answers_are_lost_is_answered_in_the_end():
     assert (a.began, b.began) == (["b"], ["a"])
 
 
+def test_those_behind_one_that_is_given_up_go_on():
+    """Nobody posts anything more: who waited behind it would wait for ever."""
+    a, b = End("a"), End("b")
+    wire = Wire(a, b)
+    wire.greet("a", "b")
+    a.lines._gate = lambda peer, event: event.topic != "shut"
+    wire.post("a", "b", pub(1, topic="shut"), pub(2))
+    assert b.taken == []
+    a.lines.purge("b", lambda event: event.topic == "shut")
+    wire.carry("a", a._sent(a.lines.flush(0.0)))
+    assert b.taken == [pub(2)]
+
+
 # Brokers.
 
 

@@ -325,7 +325,7 @@ class Lines:
             line.debts.append(debt)
 
     def purge(self, peer: str, unwanted: Callable[[Pub], bool]) -> int:
-        """Give up events that wait and will not be taken; how many."""
+        """Give up events that wait and will not be taken; how many. Those behind them go on."""
         line = self._line(peer)
         kept: deque[tuple[Pub, Debt | None]] = deque()
         for body, debt in line.waiting:
@@ -335,6 +335,7 @@ class Lines:
                 kept.append((body, debt))
         given_up = len(line.waiting) - len(kept)
         line.waiting = kept
+        self.drain(peer)
         return given_up
 
     def flush(self, now: float) -> list[Effect]:
