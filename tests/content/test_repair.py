@@ -291,3 +291,19 @@ def test_a_topic_in_the_same_inbox_as_the_word_that_ends_repair_is_an_old_one():
     event = Pub("quotes", "p", 1, {"price": 5})
     assert Send("b2", event) in broker.receive("b3", event, 0.0)
     assert not broker.repair.cautious
+
+
+def test_one_that_is_silent_counts_as_wanting_what_is_advertised_meanwhile():
+    """b2 advertised the topic itself, and so was never asked; now it has crashed, and the topic
+    is advertised from the other side before b2 is back."""
+    broker = Broker("b1")
+    broker.recover(("b2", "b3"), ())
+    for neighbour in ("b2", "b3"):
+        broker.renew(neighbour, 0.0)
+    broker.receive("b2", Hello(("b2",), again=True), 0.0)
+    broker.receive("b2", Adv("quotes", True, 1), 0.0)
+    broker.receive("b3", Hello(("b3",), again=True), 0.0)
+    broker.renew("b2", 0.0)
+    broker.receive("b3", Adv("quotes", True, 1), 0.0)
+    event = Pub("quotes", "p", 1, {"price": 5})
+    assert Send("b2", event) in broker.receive("b3", event, 0.0)

@@ -432,6 +432,7 @@ class Broker:
 
     def _advertise(self, topic: Topic) -> list[Effect]:
         effects: list[Effect] = []
+        self.repair.look_again(topic)
         for neighbour in self.neighbours:
             asked = topic.s.asked.get(neighbour)
             if topic.is_wanted_by(neighbour) == (asked is not None):

@@ -100,10 +100,18 @@ class Repair:
 
     def look_at(self, topic: Topic) -> None:
         """A topic is new here: whoever has not answered may want it."""
-        up = self._broker.neighbours
-        silent = [one for one in self.s.missing if one not in up]
-        for link in (*silent, *self.s.expected):
+        for link in (*self._silent(), *self.s.expected):
             topic.put(link, UNANSWERED, (EVERYTHING,), 0)
+
+    def _silent(self) -> list[str]:
+        up = self._broker.neighbours
+        return [one for one in self.s.missing if one not in up]
+
+    def look_again(self, topic: Topic) -> None:
+        """Somebody else advertises a topic perhaps: who has not answered may want it now."""
+        for link in self._silent():
+            if link not in topic.s.entries and topic.is_wanted_by(link):
+                topic.put(link, UNANSWERED, (EVERYTHING,), 0)
 
     def opens(self, topic: Topic, neighbour: str) -> None:
         """A neighbour is told of a topic; its answer is on the way."""
