@@ -98,6 +98,26 @@ def test_those_behind_one_that_is_given_up_go_on():
     assert b.taken == [pub(2)]
 
 
+def test_what_a_former_life_waits_for_does_not_hold_up_the_next_one():
+    wire = Wire(End("p"), End("b", 1, "c"), End("c"))
+    wire.greet("b", "p")
+    wire.greet("b", "c")
+    wire.cut = {("b", "c")}
+    wire.post("p", "b", pub(1))
+    wire.ends["p"] = End("p", 2)
+    wire.greet("p", "b")
+    wire.post("p", "b", Attach())
+    assert wire.ends["b"].acked("p") == 1
+
+
+def test_a_former_life_that_knew_of_us_says_nothing_of_the_present_one():
+    a = End("a")
+    a.greet("b")
+    a.receive("b", Greeting(2, 0))
+    a.receive("b", Ack(2**31 + 1, 0, 0, (), "content"))
+    assert CancelTimer("greet/b") not in a.effects
+
+
 # Brokers.
 
 
@@ -175,6 +195,57 @@ def test_nothing_is_confirmed_in_the_batch_in_which_a_neighbour_has_said_all():
     broker.receive("b2", Hello(("b2",), again=True), 0.0)
     effects = broker.receive_all([("b2", Adv("t", True, 1)), ("b2", Said())], 0.0)
     assert Send("c", Installed(1, 1)) not in effects
+
+
+def publisher(broker: LinkedBroker) -> Speaker:
+    speaker = Speaker("p", broker)
+    speaker.greet()
+    speaker.say(Attach(("t",)))
+    return speaker
+
+
+def test_a_client_that_is_given_up_leaves_nothing_behind():
+    broker = returned("c", "p")
+    source = publisher(broker)
+    source.say(pub(1))
+    assert not source.end.lines.idle, "it may be for c"
+    effects = broker.fire(PATIENCE, PATIENCE_S)
+    assert CancelTimer("greet/c") in effects
+    for effect in effects:
+        if isinstance(effect, Send):
+            source.carry(source.end.receive("b1", effect.message))
+    assert source.end.lines.idle
+    later = LinkedBroker(Broker("b1"), ())
+    for record in [pack(Knows("c", True)), *(e.record for e in effects if isinstance(e, Persist))]:
+        later.replay(record)
+    assert not any(isinstance(each, Send) for each in later.resume(0.0))
+
+
+def test_what_waits_for_a_client_that_has_forgotten_all_is_given_up():
+    broker = returned("c")
+    source = publisher(broker)
+    source.say(pub(1))
+    client = Speaker("c", broker)
+    client.greet()
+    client.say(Attach())
+    source.carry(source.end._sent(source.end.lines.fire("resend/b1", 0.0)))
+    source.carry(source.end._sent(source.end.lines.fire("resend/b1", 0.0)))
+    assert source.end.lines.idle
+    assert client.end.taken == []
+
+
+def test_what_waits_for_a_neighbour_that_will_not_hear_of_its_topic_is_given_up():
+    broker = returned("p", near=("b2",))
+    source = publisher(broker)
+    source.say(pub(1))
+    source.say(Adv("t", False))
+    near = Speaker("b2", broker)
+    near.greet()
+    near.say(Hello(("b2",), again=True))
+    for _ in range(4):  # the acknowledgement was lost: it is asked for, with patience
+        source.carry(source.end._sent(source.end.lines.fire("resend/b1", 0.0)))
+    assert source.end.lines.idle
+    assert pub(1) not in near.end.taken
 
 
 # Peers that do what no honest one does.
