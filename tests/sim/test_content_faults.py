@@ -210,6 +210,7 @@ def acknowledged_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def nobody_counts_as_wanting(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Repair, "look_at", lambda self, topic: None)
+    patch.setattr(Repair, "look_again", lambda self, topic: None)
     patch.setattr(Repair, "opens", lambda self, topic, neighbour: None)
 
 
