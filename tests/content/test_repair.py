@@ -13,7 +13,7 @@ from inorder.content.messages import Adv, Attach, Hello, Installed, Pub, Said, S
 from inorder.content.repair import EVERYTHING, PATIENCE_S, TIMER, Repair
 from inorder.content.summary import Delta
 from inorder.content.topic import UNANSWERED, Topic
-from inorder.core.effect import Effect, Send, SetTimer
+from inorder.core.effect import CancelTimer, Effect, Send, SetTimer
 from inorder.core.errors import BadMessage
 from tests.content.network import Network
 
@@ -265,3 +265,87 @@ def test_who_greets_as_new_is_not_waited_for():
     broker.renew("b2", 1.0)
     effects = broker.receive("b2", Hello(("b2",), again=True), 1.0)
     assert Send("b2", Said()) in effects
+
+
+def test_a_publisher_that_is_the_last_to_come_back_loses_nothing():
+    """All else has been said; whoever hears of its topic only now may have wanted it all along."""
+    broker = Broker("b1")
+    broker.recover(("b2",), ("p",))
+    broker.renew("b2", 0.0)
+    broker.receive("b2", Hello(("b2",), again=True), 0.0)
+    broker.receive("b2", Said(), 0.0)
+    broker.receive("p", Attach(("quotes",)), 0.0)
+    event = Pub("quotes", "p", 1, {"price": 5})
+    assert Send("b2", event) in broker.receive("p", event, 0.0)
+    assert not broker.repair.cautious
+
+
+def test_a_topic_in_the_same_inbox_as_the_word_that_ends_repair_is_an_old_one():
+    broker = Broker("b1")
+    broker.recover(("b2", "b3"), ())
+    for neighbour in ("b2", "b3"):
+        broker.renew(neighbour, 0.0)
+        broker.receive(neighbour, Hello((neighbour,), again=True), 0.0)
+    broker.receive("b2", Said(), 0.0)
+    broker.receive_all([("b3", Adv("quotes", True, 1)), ("b3", Said())], 0.0)
+    event = Pub("quotes", "p", 1, {"price": 5})
+    assert Send("b2", event) in broker.receive("b3", event, 0.0)
+    assert not broker.repair.cautious
+
+
+def test_one_that_is_silent_counts_as_wanting_what_is_advertised_meanwhile():
+    """b2 advertised the topic itself, and so was never asked; now it has crashed, and the topic
+    is advertised from the other side before b2 is back."""
+    broker = Broker("b1")
+    broker.recover(("b2", "b3"), ())
+    for neighbour in ("b2", "b3"):
+        broker.renew(neighbour, 0.0)
+    broker.receive("b2", Hello(("b2",), again=True), 0.0)
+    broker.receive("b2", Adv("quotes", True, 1), 0.0)
+    broker.receive("b3", Hello(("b3",), again=True), 0.0)
+    broker.renew("b2", 0.0)
+    broker.receive("b3", Adv("quotes", True, 1), 0.0)
+    event = Pub("quotes", "p", 1, {"price": 5})
+    assert Send("b2", event) in broker.receive("b3", event, 0.0)
+
+
+def up(clients: tuple[str, ...], *neighbours: str) -> Broker:
+    """A broker that has crashed; its neighbours have greeted it again and said no more."""
+    broker = Broker("b1")
+    broker.recover(neighbours, clients)
+    for neighbour in neighbours:
+        broker.renew(neighbour, 0.0)
+        broker.receive(neighbour, Hello((neighbour,), again=True), 0.0)
+    return broker
+
+
+def test_a_topic_is_an_old_one_while_a_client_or_a_neighbour_is_missing():
+    event = Pub("quotes", "p", 1, {"price": 5})
+    broker = up(("p", "c"), "b2")
+    broker.receive("b2", Said(), 0.0)
+    broker.receive("p", Attach(("quotes",)), 0.0)
+    assert Send("b2", event) in broker.receive("p", event, 0.0)
+    broker = up((), "b2", "b3")
+    broker.receive("b2", Said(), 0.0)
+    broker.receive("b3", Adv("quotes", True, 1), 0.0)
+    assert Send("b2", event) in broker.receive("b3", event, 0.0)
+
+
+def test_nobody_waits_any_more_when_the_last_client_is_back():
+    broker = up(("c", "d"))
+    assert CancelTimer(TIMER) not in broker.receive("c", Attach(), 0.0)
+    assert CancelTimer(TIMER) in broker.receive("d", Attach(), 0.0)
+
+
+def test_a_neighbour_that_begins_anew_is_told_all_before_the_word():
+    broker = up((), "b2", "b3")
+    broker.renew("b2", 0.0)
+    assert Send("b2", Said()) not in broker.receive("b3", Said(), 0.0)
+    assert Send("b2", Said()) in broker.receive("b2", Hello(("b2",), again=True), 0.0)
+
+
+def test_a_neighbour_that_is_gone_for_good_is_not_waited_for():
+    broker = up((), "b2", "b3")
+    broker.receive("b3", Adv("quotes", True, 1), 0.0)
+    assert Send("b2", Said()) in broker.disconnect("b3", 0.0)
+    assert broker.repair.s.missing == {"b2": True}

@@ -143,6 +143,23 @@ def test_events_under_way_and_published_meanwhile_arrive(name):
     assert [lost(on_a_line(*CRASHES[name]), seed) for seed in range(3)] == [0, 0, 0]
 
 
+def test_events_of_a_publisher_that_is_the_last_to_come_back_arrive():
+    """What it had published when its broker crashed comes when all else has been said."""
+    faults = [
+        Partition(0.8, 1.1, ("broker1",)), Crash(1.0, "broker1", 0, 0.1), Pause(0.99, 1.7, "p1"),
+    ]  # fmt: skip
+    alone = {
+        "publishers": {**LINE["publishers"], "count": 1, "rate": 150.0},
+        "subscribers": [{"name": "cheap", "count": 2}],
+    }
+    scenario = on_a_line(*faults, **alone)
+    world = build(scenario, 1, Memory())
+    assert [world.network.ways.home(name) for name in ("p1", "cheap1", "cheap2")] == [
+        "broker1", "broker2", "broker3"
+    ]  # fmt: skip
+    assert [lost(scenario, seed) for seed in range(3)] == [0, 0, 0]
+
+
 def test_after_a_crash_every_table_is_what_it_was():
     """All that stood for somebody who had not answered is gone."""
     tables = []
@@ -193,6 +210,7 @@ def acknowledged_at_once(patch: pytest.MonkeyPatch) -> None:
 
 def nobody_counts_as_wanting(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Repair, "look_at", lambda self, topic: None)
+    patch.setattr(Repair, "look_again", lambda self, topic: None)
     patch.setattr(Repair, "opens", lambda self, topic, neighbour: None)
 
 

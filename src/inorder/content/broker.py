@@ -292,12 +292,13 @@ class Broker:
             raise BadMessage(source, trouble)
         known = self._topics.get(message.topic)
         session = known.s.advertisers.get(source) if known else None
-        if self.repair.advertised(source, message.topic):
+        if self.repair.is_stale(source, message.topic):
             session = None  # of the link as it was before
         if message.on:
             if session is not None or message.session < 1:
                 raise BadMessage(source, f"advertises {message.topic!r} twice, or in no session")
             self.topic(message.topic, source).advertised(source, message.session, True)
+            self.repair.advertised(source, message.topic)
         elif known is None or session != message.session:
             raise BadMessage(source, f"takes back {message.topic!r}, which it did not advertise")
         else:
@@ -418,6 +419,7 @@ class Broker:
                     self._topics[name].postpone(neighbour, sent + 1, one.s.sent)
                 self._count("filters_sent", len(messages))
                 effects += [Send(neighbour, message) for message in messages]
+        self.repair.resolve()
         for name, link, number, version in owed:
             if link in self._s.clients or link in self._topics[name].s.asked:
                 self._topics[name].owe(link, number, version, self.repair.s.missing)
@@ -430,6 +432,7 @@ class Broker:
 
     def _advertise(self, topic: Topic) -> list[Effect]:
         effects: list[Effect] = []
+        self.repair.look_again(topic)
         for neighbour in self.neighbours:
             asked = topic.s.asked.get(neighbour)
             if topic.is_wanted_by(neighbour) == (asked is not None):

@@ -58,11 +58,15 @@ class Repair:
     def __init__(self, broker: Broker, state: RepairState) -> None:
         self._broker = broker
         self.s = state
+        # Of the input in progress: neighbours that have said all, and whether a client has.
+        self._heard: dict[str, None] = {}
+        self._arrived = False
 
     @property
     def cautious(self) -> bool:
         """Whether a topic that is new here may be an old one elsewhere."""
-        return bool(self.s.missing or self.s.expected)
+        # The last word may come together with the topic, which is an old one all the same.
+        return bool(self.s.missing or self.s.expected or self._heard or self._arrived)
 
     def recover(self, neighbours: tuple[str, ...], clients: tuple[str, ...]) -> list[Effect]:
         """A life that has forgotten everything begins."""
@@ -96,19 +100,31 @@ class Repair:
 
     def look_at(self, topic: Topic) -> None:
         """A topic is new here: whoever has not answered may want it."""
-        up = self._broker.neighbours
-        silent = [one for one in self.s.missing if one not in up]
-        for link in (*silent, *self.s.expected):
+        for link in (*self._silent(), *self.s.expected):
             topic.put(link, UNANSWERED, (EVERYTHING,), 0)
+
+    def _silent(self) -> list[str]:
+        up = self._broker.neighbours
+        return [one for one in self.s.missing if one not in up]
+
+    def look_again(self, topic: Topic) -> None:
+        """Somebody else advertises a topic perhaps: who has not answered may want it now."""
+        for link in self._silent():
+            if link not in topic.s.entries and topic.is_wanted_by(link):
+                topic.put(link, UNANSWERED, (EVERYTHING,), 0)
 
     def opens(self, topic: Topic, neighbour: str) -> None:
         """A neighbour is told of a topic; its answer is on the way."""
         if self.cautious and neighbour not in topic.s.entries:
             topic.put(neighbour, UNANSWERED, (EVERYTHING,), 0)
 
-    def advertised(self, neighbour: str, topic: str) -> bool:
-        """A neighbour advertises a topic; whether it only says so again."""
-        return self.s.stale.get(neighbour, {}).pop(topic, False)
+    def is_stale(self, neighbour: str, topic: str) -> bool:
+        """Whether a neighbour advertised a topic, and has not said so again."""
+        return topic in self.s.stale.get(neighbour, ())
+
+    def advertised(self, neighbour: str, topic: str) -> None:
+        """A neighbour has said again that it advertises a topic, or for the first time."""
+        self.s.stale.get(neighbour, {}).pop(topic, None)
 
     def said(self, neighbour: str) -> None:
         """A neighbour has said all."""
@@ -117,14 +133,23 @@ class Repair:
             if name in self._broker.topics:
                 self._broker.topics[name].silenced(neighbour)
                 self._broker.touch(name)
-        for name, topic in self._broker.topics.items():
-            topic.resolve(neighbour)
+        for name in self._broker.topics:
             self._broker.touch(name)
+        self._heard[neighbour] = None
+
+    def resolve(self) -> None:
+        """What waited for a word that has come; what follows from the same inbox has been sent."""
+        for neighbour in self._heard:
+            for topic in self._broker.topics.values():
+                topic.resolve(neighbour)
+        self._heard = {}
+        self._arrived = False
 
     def arrived(self, client: str) -> list[Effect]:
         """A client has said all its subscriptions again, or is given up."""
         if self.s.expected.pop(client, None) is None:
             return []
+        self._arrived = True
         for name, topic in self._broker.topics.items():
             if topic.entry(client, UNANSWERED) is not None:
                 topic.remove(client, UNANSWERED)

@@ -90,7 +90,10 @@ class LinkedBroker:
         begins, effects = self._lines.hear(source, message)
         if begins:
             effects += self._begin_link(source, now)
-        for number, body in self._lines.take(source, message, now):
+        # A client that asks on and on, and acknowledges no answer. (Two brokers that did not listen
+        # to each other would wait for ever.)
+        deaf = source not in self._neighbours and self._lines.is_overfull(source)
+        for number, body in self._lines.take(source, message, now, not deaf):
             effects += self._handle(source, number, body, now)
         return [*effects, *self._lines.flush(now)]
 
@@ -110,6 +113,8 @@ class LinkedBroker:
         if type(body) is Pub:
             passing = self._lines.passing(source, number, body)
         try:
+            if type(body) is Hello and source not in self._neighbours:
+                raise BadMessage(source, "greets as a broker and is no neighbour")
             with passing:
                 effects = self._out(self.broker.receive(source, body, now))
         except PeerFault as error:
@@ -167,7 +172,9 @@ class LinkedBroker:
     def fire(self, timer: str, now: float) -> list[Effect]:
         if timer.partition("/")[0] in (GREET, RESEND):
             return self._lines.fire(timer, now)
-        given_up = [*self.broker.repair.s.expected] if timer == PATIENCE else []
+        late = self.broker.repair.s.expected if timer == PATIENCE else ()
+        # One that is there, and has not said all, is not waited for and not forgotten either.
+        given_up = [client for client in late if client not in self._attached]
         effects = self._out(self.broker.fire(timer, now))
         records: list[Effect] = []
         for client in given_up:

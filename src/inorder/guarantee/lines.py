@@ -48,7 +48,8 @@ WAIT_S_MAX = 8.0
 
 
 class Greeting(Struct, frozen=True, gc=False, array_like=True, tag="greeting"):
-    """The life of the sender, and of the other end as far as the sender knows (0: it does not)."""
+    """The life of the sender, and of the other end as far as the sender knows. 0 asks for an
+    answer: the sender does not know it, or not whether it is known itself."""
 
     mine: int
     yours: int
@@ -128,11 +129,11 @@ class Lines:
     # Greeting.
 
     def greet(self, peer: str) -> list[Effect]:
-        """Make oneself known, until an answer comes."""
+        """Make oneself known, until something comes that names the present lives of both."""
         line = self._line(peer)
         wait_s = min(self._resend_s * (1 << min(line.tries, 10)), max(WAIT_S_MAX, self._resend_s))
         line.tries += 1
-        return [self._greeting(peer), SetTimer(f"{GREET}/{peer}", wait_s)]
+        return [Send(peer, Greeting(self.life, 0)), SetTimer(f"{GREET}/{peer}", wait_s)]
 
     def rest(self, peer: str) -> list[Effect]:
         """Greet no more."""
@@ -168,24 +169,34 @@ class Lines:
             yours, theirs = message.yours, message.mine
         else:
             yours, theirs = self._lives(source, message.session)
-        if not 0 < theirs < LINE_LIVES_MAX or not 0 <= yours < LINE_LIVES_MAX:
+        lost = yours > self.life
+        if not 0 < theirs < LINE_LIVES_MAX or not 0 <= yours < LINE_LIVES_MAX - lost:
             raise BadMessage(source, f"is in life {theirs}, and names life {yours}")
         if source not in self._lines and len(self._lines) >= LINK_PEERS_MAX:
             raise BadMessage(source, f"is one more than {LINK_PEERS_MAX} peers")
         line = self._line(source)
         effects: list[Effect] = []
-        if yours > self.life:
-            # Our disk was lost: nobody else would name a life that has not begun.
-            self.life = yours + 1
-            return False, [Note("life_lost", self._name), *self.greet(source)]
+        if lost:
+            return False, self._live_on(source, yours)
         begins = theirs > line.life
         if begins:
             self._begin(source, line, theirs)
-        if begins or yours == self.life:
+        if yours == self.life and theirs == line.life:
             effects += self.rest(source)
         if yours < self.life and (begins or theirs == line.life or isinstance(message, Greeting)):
             effects.append(self._greeting(source))
         return begins, effects
+
+    def _live_on(self, source: str, life: int) -> list[Effect]:
+        """Our disk was lost: nobody else would name a life that has not begun. All sessions that
+        there are have the wrong name."""
+        self.life = life + 1
+        effects: list[Effect] = [Note("life_lost", self._name)]
+        for peer, line in self._lines.items():
+            if line.life or peer == source:
+                line.life = 0
+                effects += self.greet(peer)
+        return effects
 
     def _begin(self, peer: str, line: Line, life: int) -> None:
         """A session with another life: events that it may lack wait to be sent again."""
@@ -199,15 +210,22 @@ class Lines:
         line.debts = deque()
         self._links.begin(peer, self._session(peer, life), 0)
 
-    def take(self, source: str, message: Spoken, now: float) -> Iterator[tuple[int, Any]]:
-        """The messages, by number, that are next in their session now."""
+    def is_overfull(self, peer: str) -> bool:
+        """Whether more is not acknowledged than events alone can be."""
+        return peer in self._lines and len(self._lines[peer].debts) > LINE_WAITING_MAX
+
+    def take(
+        self, source: str, message: Spoken, now: float, listen: bool = True
+    ) -> Iterator[tuple[int, Any]]:
+        """The messages, by number, that are next in their session now. Who does not listen learns
+        only what the other end has."""
         if isinstance(message, Greeting):
             return iter(())
         links, line = self._links, self._line(source)
         if message.session != self._session(source, line.life):
             return iter(())
         self._acknowledged(source, line, message, now)
-        if isinstance(message, Ack):
+        if isinstance(message, Ack) or not listen:
             return iter(())
         place = links.place(source, message)
         if place == "early":
@@ -246,6 +264,8 @@ class Lines:
             debt = Debt(source, frame.number, event)
             debt.copies = 1
             before.again.append(debt)
+            # Those before count as passed on, as what is that far behind always does.
+            del before.again[:-CUSTODY_MAX]
             line.open.append(debt)
         return False
 
@@ -305,7 +325,7 @@ class Lines:
             line.debts.append(debt)
 
     def purge(self, peer: str, unwanted: Callable[[Pub], bool]) -> int:
-        """Give up events that wait and will not be taken; how many."""
+        """Give up events that wait and will not be taken; how many. Those behind them go on."""
         line = self._line(peer)
         kept: deque[tuple[Pub, Debt | None]] = deque()
         for body, debt in line.waiting:
@@ -315,6 +335,7 @@ class Lines:
                 kept.append((body, debt))
         given_up = len(line.waiting) - len(kept)
         line.waiting = kept
+        self.drain(peer)
         return given_up
 
     def flush(self, now: float) -> list[Effect]:
