@@ -20,6 +20,7 @@ from inorder.core.effect import Answer, Deliver, Effect, Send
 from inorder.core.event import Event, Scalar, event_id
 from inorder.core.machine import Builder
 from inorder.core.wire import encode
+from inorder.guarantee.promises import Network
 from inorder.guarantee.registry import GUARANTEES, Guarantee
 
 COORDINATOR = "sequencer"
@@ -166,7 +167,7 @@ def _services(topics: Sequence[str], options: Options) -> dict[str, Builder]:
     return {COORDINATOR: Builder(Coordinator, COORDINATOR)}
 
 
-def _promises(options: Options) -> tuple[str, ...]:
+def _promises(options: Options, network: Network) -> tuple[str, ...]:
     return ("total", "fifo", "unique", "reliable")
 
 

@@ -80,6 +80,7 @@ def test_a_compact_stamp_waits_for_the_higher_event_it_names() -> None:
 
 def test_all_members_of_the_sequencers_group_deliver_in_one_order() -> None:
     sequencer.register()
+    assert "total" in guarantee("sequencer").promises(sequencer.Options())
     trace, _ = play(
         {
             "duration": 20.0,

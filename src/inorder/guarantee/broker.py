@@ -55,7 +55,7 @@ class LinkedBroker:
         # Of the present sessions: neighbours that were greeted, topics each was told of, and
         # clients that have said what they want.
         self._greeted: dict[str, bool] = {}
-        self._told: dict[str, dict[str, bool]] = {}
+        self._advertised: dict[str, dict[str, bool]] = {}
         self._attached: dict[str, bool] = {}
 
     # Beginning.
@@ -102,7 +102,7 @@ class LinkedBroker:
         if source not in self._neighbours:
             return []
         self._greeted.pop(source, None)
-        self._told.pop(source, None)
+        self._advertised.pop(source, None)
         try:
             return self._out(self.broker.renew(source, now))
         except Misuse as error:
@@ -122,8 +122,8 @@ class LinkedBroker:
         if type(body) is Attach:
             return [*self._attach(source, body), *effects]
         if type(body) is Hello:
-            told = self._told.get(source, {})
-            self._lines.purge(source, lambda pub: pub.topic not in told)
+            topics = self._advertised.get(source, {})
+            self._lines.purge(source, lambda pub: pub.topic not in topics)
         return effects
 
     def _attach(self, source: str, attach: Attach) -> list[Effect]:
@@ -156,17 +156,17 @@ class LinkedBroker:
                 return  # the greeting of the next session will say it
         self._lines.post(peer, message)
         if kind is Adv:
-            told = self._told.setdefault(peer, {})
+            topics = self._advertised.setdefault(peer, {})
             if message.on:
-                told[message.topic] = True
+                topics[message.topic] = True
                 self._lines.drain(peer)
             else:
-                told.pop(message.topic, None)
+                topics.pop(message.topic, None)
                 self._lines.purge(peer, lambda pub: pub.topic == message.topic)
 
     def _may_go(self, peer: str, pub: Pub) -> bool:
         if peer in self._neighbours:
-            return pub.topic in self._told.get(peer, ())
+            return pub.topic in self._advertised.get(peer, ())
         return peer in self._attached
 
     def fire(self, timer: str, now: float) -> list[Effect]:
