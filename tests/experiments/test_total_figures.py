@@ -17,6 +17,7 @@ from experiments.total.published import infinite_buffer
 from experiments.total.swaps import Order
 
 from experiments import sequencer
+from inorder.guarantee.registry import guarantee
 
 
 def test_the_shapes_of_the_report_are_pareto_laws() -> None:
