@@ -122,10 +122,6 @@ class Lines:
         return {**self._links.account(), "events_dropped": float(self.dropped),
                 "events_again": float(self.repeated)}  # fmt: skip
 
-    def is_up(self, peer: str) -> bool:
-        """Whether there is a session with the peer's present life, as far as is known."""
-        return peer in self._lines and self._lines[peer].life > 0
-
     # Greeting.
 
     def greet(self, peer: str) -> list[Effect]:

@@ -228,7 +228,7 @@ class Subscriber:
         assert s.walking is not None
         s.registered = {*s.walking}
         s.walking = None
-        started = sorted(s.engine.pending - s.doubted)
+        started = sorted(s.engine.pending - s.doubted - self._lapsed())
         self.engine.activate(started, done.stamp, now)
         forgotten = dict(done.forgotten)
         for topic in started:
@@ -242,6 +242,13 @@ class Subscriber:
         # The application learns that it holds the topics before it gets their events.
         self.engine.awaken([topic for topic in started if topic not in s.doubted], now)
         return [*effects, *answer, *self._take_out(), *doubts, *self._mind(started), *self._arm()]
+
+    def _lapsed(self) -> set[str]:
+        """The topics that wait for a walk of their own: one that was under way when they were
+        forgotten may have passed their managers before."""
+        return {
+            topic for change in self.s.changes if change.op == "renew" for topic in change.topics
+        }
 
     def _finish_change(self, now: float) -> list[Effect]:
         change = self.s.current
