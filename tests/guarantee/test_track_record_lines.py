@@ -204,6 +204,27 @@ def publisher(broker: LinkedBroker) -> Speaker:
     return speaker
 
 
+@pytest.mark.parametrize("told", [False, True])
+def test_events_that_a_neighbour_would_refuse_are_given_up_and_counted(told):
+    """p takes the topic back while b2 is away, or before what b2 was told of can leave."""
+    broker = returned(near=("b2",))
+    source, neighbour = publisher(broker), Speaker("b2", broker)
+    if told:
+        neighbour.greet()
+        neighbour.say(Hello(("b2",), again=True))
+        broker._advertised["b2"].clear()  # as between the beginning of a session and its greeting
+    source.say(pub(1), Adv("t", False))
+    into = broker._lines._links.s.peers["p"].into
+    assert broker.account()["events_dropped"] == told
+    if not told:
+        assert into.acknowledged == 1 < into.received, "it may be for b2"
+        neighbour.greet()
+        neighbour.say(Hello(("b2",), again=True))
+        neighbour.say(Said())
+    assert broker.account()["events_dropped"] == 1
+    assert into.acknowledged == into.received == 3, "what is given up is paid for"
+
+
 def test_a_client_that_is_given_up_leaves_nothing_behind():
     broker = returned("c", "p")
     source = publisher(broker)

@@ -1,13 +1,15 @@
-"""What joins machines of any guarantee to a network of content brokers.
+"""A machine on a network of content brokers: its diffusions and joins in the brokers' words.
 
-Rule 1: a machine on such a network has a link to one broker. What it diffuses leaves there as a
-        publication, with its event's attributes, so that brokers can match it; what is no single
-        event has no attributes and goes to everybody who wants anything of the topic.
-Rule 2: a topic is joined by a subscription: to all of it, or to what a predicate wants. It counts
-        as joined when the brokers have installed it.
-Rule 3: messages to one machine (a request to a topic manager) do not pass through brokers.
-Rule 4: the link is a session with the broker's present life (lines.py). When the broker begins
-        another one, the link says again what it wants now; what is under way comes again.
+Rule 1: a diffusion becomes a publication at the edge broker. If its message is about one event, the
+        event's attributes are matched; any other message goes to everybody who wants anything of
+        its topic (a topic manager's batch, say: its receivers need all of it to keep the order).
+Rule 2: a join becomes a subscription, and is confirmed when that is installed: from then on every
+        matching publication is due.
+Rule 3: everything that arrives and is new is passed on, also what does not match any more: an
+        order may want to know that it came. The filter that decides stands behind it (compose.py).
+Rule 4: the link is a session with the broker's present life (lines.py). When either end begins
+        another life, the machine says again what it advertises and what it wants, and what was
+        under way comes again. The edge keeps the old advertisements meanwhile, so that routes stay.
 """
 
 from __future__ import annotations

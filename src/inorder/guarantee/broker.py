@@ -5,13 +5,13 @@ Rule 1: its neighbours are given, as in a configuration; its clients are those t
 Rule 2: after a crash it greets both. What it had forgotten comes back link by link
         (content/repair.py), and events that were under way come again (lines.py).
 Rule 3: an event waits for a neighbour until that has been told of the topic, and for a client until
-        that has said what it wants. One that can never be taken is given up and counted.
+        that has said what it wants. One that a neighbour can never take is given up and counted.
 Rule 4: a message that is not in order is noted and counts as come: its session goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -123,7 +123,7 @@ class LinkedBroker:
             return [*self._attach(source, body), *effects]
         if type(body) is Hello:
             topics = self._advertised.get(source, {})
-            self._lines.purge(source, lambda pub: pub.topic not in topics)
+            self._give_up(source, lambda pub: pub.topic not in topics)
         return effects
 
     def _attach(self, source: str, attach: Attach) -> list[Effect]:
@@ -162,7 +162,11 @@ class LinkedBroker:
                 self._lines.drain(peer)
             else:
                 topics.pop(message.topic, None)
-                self._lines.purge(peer, lambda pub: pub.topic == message.topic)
+                self._give_up(peer, lambda pub: pub.topic == message.topic)
+
+    def _give_up(self, neighbour: str, untold: Callable[[Pub], bool]) -> None:
+        """Events that a neighbour would refuse, because nobody advertises their topic any more."""
+        self._lines.dropped += self._lines.purge(neighbour, untold)
 
     def _may_go(self, peer: str, pub: Pub) -> bool:
         if peer in self._neighbours:
