@@ -44,6 +44,16 @@ def test_the_values_of_the_instant_decide():
     assert client.account() == {"delivered": 1, "spurious": 1}
 
 
+def test_an_event_that_did_not_match_does_not_match_when_it_comes_again():
+    """It would stand behind what was published after it."""
+    client = subscribed()
+    assert sids(client, 1, price=20) == ()
+    client.set(1, {"x": 30}, 0.0)
+    assert sids(client, 2, price=20) == (1,)
+    assert sids(client, 1, price=20) == ()
+    assert client.account() == {"delivered": 1, "spurious": 1, "repeated": 1}
+
+
 def test_a_pair_of_values_never_mixes():
     client = subscribed(PAIR, {"x": 1, "y": 1})
     client.set(1, {"x": 2, "y": 2}, 0.0)

@@ -8,16 +8,17 @@ import pytest
 
 from inorder.content.broker import Broker
 from inorder.content.engine import Form
-from inorder.content.messages import Adv, Attach, Hello, Installed, Said, Sub
+from inorder.content.messages import Adv, Attach, Hello, Installed, Pub, Said, Sub
 from inorder.content.repair import PATIENCE_S
 from inorder.content.repair import TIMER as PATIENCE
 from inorder.content.skeleton import Skeleton
-from inorder.core.effect import CancelTimer, Effect, Note, Persist, Send
+from inorder.core.effect import CancelTimer, Diffuse, Effect, Note, Persist, Send
 from inorder.core.errors import BadMessage
 from inorder.core.pack import pack
+from inorder.guarantee.attach import WHOLE, BrokerLink
 from inorder.guarantee.broker import Knows, LinkedBroker, Lived
 from inorder.guarantee.lines import Greeting
-from inorder.protocols.session.messages import Ack
+from inorder.protocols.session.messages import Ack, Frame
 from tests.guarantee.test_lines import End, Wire, pub
 
 EVERYTHING: Form = (Skeleton(), ())
@@ -323,3 +324,23 @@ def test_a_topic_taken_back_that_was_not_advertised_again_changes_nothing():
             broker.receive("b2", wrong, 1.0)
     broker.receive("b2", Said(), 1.0)
     assert broker.topics == {}
+
+
+def test_numbers_of_a_link_stand_above_those_of_its_earlier_lives():
+    """Of subscriptions, which the broker may still hold, and of messages that are no events."""
+    numbers = []
+    disk: list[bytes] = []
+    for _ in range(2):
+        link = BrokerLink("s", "b1", ("t",), "parametric")
+        for record in disk:
+            assert link.replay(record)
+        disk += [each.record for each in link.begin(0.0) if isinstance(each, Persist)]
+        link.join("t", (WHOLE, {}), 0.0)
+        effects, _ = link.receive(Greeting(1, 0), 0.0)
+        effects += [*link.flush(0.0), *link.diffuse(Diffuse("t", "no event"), 0.0)]
+        bodies = [each.message.body for each in effects
+                  if isinstance(each, Send) and isinstance(each.message, Frame)]  # fmt: skip
+        numbers.append([each.sid for each in bodies if isinstance(each, Sub)]
+                       + [each.seq for each in bodies if isinstance(each, Pub)])  # fmt: skip
+    assert all(len(each) == 2 for each in numbers)
+    assert min(numbers[1]) > max(numbers[0])

@@ -160,6 +160,20 @@ def test_events_of_a_publisher_that_is_the_last_to_come_back_arrive():
     assert [lost(scenario, seed) for seed in range(3)] == [0, 0, 0]
 
 
+def test_a_broker_that_is_down_loses_what_other_machines_say_through_it():
+    """A topic manager's answers and requests pass the broker's process, too."""
+    down = Crash(1.0, "broker2", 0, 0.5)
+    scenario = replace(on_a_line(down, order={"guarantee": "total"}), messages=True)
+    memory = Memory()
+    simulate(scenario, 1, memory)
+    between = [row for row in memory.rows["messages"]
+               if not {row.source[:6], row.target[:6]} & {"broker"}]  # fmt: skip
+    lost_at = [row.sent_at for row in between if row.received_at is None]
+    assert len(lost_at) > 5
+    assert all(0.9 < at < 1.6 for at in lost_at)
+    assert judge(memory.history(), ["accepted", "total", "reliable"])["accepted"].kept
+
+
 def test_after_a_crash_every_table_is_what_it_was():
     """All that stood for somebody who had not answered is gone."""
     tables = []

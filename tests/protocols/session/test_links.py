@@ -391,3 +391,37 @@ def test_hardly_more_is_sent_again_than_was_lost():
     wire.run(wire.now + 60.0)
     assert len(other.taken) == 2000
     assert lost <= one.links.counts["frames_again"] <= 1.3 * lost
+
+
+# What has come and is not acknowledged: the peer waits with it for somebody else.
+
+
+def kept_by_the_peer() -> Links[str]:
+    """Frame 1 has come after 0.04 s, and waits there."""
+    links: Links[str] = Links(0.5, patient=True)
+    links.begin("b", 1, 0)
+    links.post("b", "1")
+    links.flush(0.0)
+    links.acknowledged("b", Ack(1, 0, 0, ((1, 1),)), 0.04)
+    assert links.flush(0.04) == []
+    return links
+
+
+def test_what_has_come_and_waits_is_asked_for_after_a_while():
+    links = kept_by_the_peer()
+    assert [*links.fire("b", 0.2), *links.flush(0.2)] == [SetTimer("resend/b", 0.5)]
+    [_, frame, timer] = [*links.fire("b", 0.7), *links.flush(0.7)]
+    assert (frame.message.number, timer.name) == (1, "resend/b")
+
+
+def test_a_later_frame_is_waited_for_before_anything_is_asked():
+    links = kept_by_the_peer()
+    links.fire("b", 0.2)
+    links.flush(0.2)
+    links.post("b", "2")
+    links.flush(0.3)
+    links.acknowledged("b", Ack(1, 0, 0, ((1, 2),)), 0.34)
+    links.flush(0.34)
+    links.fire("b", 0.7)  # it finds that 2 left later
+    links.flush(0.7)
+    assert [*links.fire("b", 0.8), *links.flush(0.8)] == [SetTimer("resend/b", 0.5)]
