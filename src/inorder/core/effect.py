@@ -74,6 +74,14 @@ class Answer(Struct, frozen=True, gc=False):
     stamp: Stamp = ()
 
 
+class Launched(Struct, frozen=True, gc=False):
+    """A publication that has waited in the machine is published now: the call it was asked for
+    with, and the event that it has become. Its fate is answered under the event's id."""
+
+    call: str
+    event: Event
+
+
 class SetTimer(Struct, frozen=True, gc=False):
     """Fire `name` after so many seconds; setting a running timer moves it.
 
@@ -98,4 +106,7 @@ class Note(Struct, frozen=True, gc=False):
     detail: str = ""
 
 
-Effect = Persist | Send | Diffuse | Join | Leave | Deliver | Answer | SetTimer | CancelTimer | Note
+Effect = (
+    Persist | Send | Diffuse | Join | Leave | Deliver | Answer | Launched
+    | SetTimer | CancelTimer | Note
+)  # fmt: skip
