@@ -43,7 +43,10 @@ class EventRow(Struct, gc=False):
     run, ended before the answer. Null: it was never told. `accepted_at` is null unless accepted.
 
     `application` is who published, under whatever name of a publisher; null is the publisher's own.
-    `seen` is null when nobody recorded it, and `{}` when nothing had moved.
+    `seen` is null when nobody recorded it, and `{}` when nothing had moved. `published_at` is the
+    call; an event that had to wait in its publisher came into being at `launched_at`, which is null
+    where events are made when they are called for. One that never was has its call for a name, and
+    a number above 2**62.
     """
 
     event: str
@@ -58,6 +61,7 @@ class EventRow(Struct, gc=False):
     bytes: int = 0
     attributes: str = "{}"
     stamp: str = "{}"
+    launched_at: float | None = None
 
 
 class DeliveryRow(Struct, gc=False):

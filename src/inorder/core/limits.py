@@ -342,3 +342,21 @@ ORDER_ROWS_PER_BLOB = 32_768
 
 # Lanes of a streaming query: each is one value of state, read and written whole.
 ORDER_LANES_MAX = 10_000
+
+# The hypercube (protocols/cube/). Peers of one cube: each keeps up to five numbers of eight bytes
+# for every other one and topic, which is 2.6 MB at this many. Calls of an application that wait
+# for their turn on one topic.
+CUBE_PEERS_MAX = 65_536
+CUBE_CALLS_MAX = 65_536
+
+# Publications of one peer on one topic under way: each is kept until it is acknowledged.
+CUBE_WINDOW_MAX = 65_536
+
+# Parts of a cube's trees whose split is remembered (parts.py), by all peers of a process together.
+# A topic that half of 4,096 peers hold has 7,700 of them in 6 MB; the fattest of 65,536 peers take
+# 10 kB each.
+CUBE_SPLITS_KEPT = 16_384
+
+# Turns of a peer's life that a failure detector believes in (detector.py): from correct to faulty
+# and back. Counters travel in 64 bits, and a turn takes a round at least.
+CUBE_TURNS_MAX = 2**32

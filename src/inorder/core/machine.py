@@ -25,7 +25,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 from msgspec import Struct
 
 from inorder.core.effect import Effect
-from inorder.core.event import Scalar
+from inorder.core.event import Scalar, event_id
 
 
 class Machine(Protocol):
@@ -77,6 +77,23 @@ class Client(Machine, Protocol):
 
     def joined(self, topic: str, now: float) -> list[Effect]:
         """The network confirms a `Join`."""
+
+
+@runtime_checkable
+class Launching(Protocol):
+    """A client whose publications may wait in it. `Launched` tells when one is made; the events of
+    one topic are made in the order of their calls."""
+
+    @property
+    def next_call(self) -> str:
+        """Under which name the next publication is answered until it is launched."""
+
+
+def call_of(name: str, client: Client) -> str:
+    """Under which name this client answers its next publication."""
+    if isinstance(client, Launching):
+        return client.next_call
+    return event_id(name, client.next_seq)
 
 
 class Reader(Machine, Protocol):

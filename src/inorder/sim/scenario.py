@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from inorder.core.errors import BadScenario, PredicateError, UnknownName
 from inorder.core.limits import (
+    CUBE_WINDOW_MAX,
     SCENARIO_BROKERS_MAX,
     SCENARIO_EVENTS_MAX,
     SCENARIO_NODES_MAX,
@@ -23,6 +24,7 @@ from inorder.core.limits import (
 )
 from inorder.core.settings import convert
 from inorder.guarantee.registry import Guarantee, guarantee
+from inorder.protocols.cube.options import Options as CubeOptions
 from inorder.sim import graphs, laws
 from inorder.sim.faults import Faults, Partition
 
@@ -60,6 +62,27 @@ class BrokersTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
         return [f"broker{number}" for number in range(1, self.count + 1)]
 
 
+# What a packet network sends a second if the file does not say.
+BANDWIDTH = 10_000_000.0
+
+
+class CubeTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[network.cube]`: see protocols/cube/options.py for what peers are told."""
+
+    # Publications of a peer on one topic that not everybody has acknowledged.
+    window: int = 16
+    # sessions: links may lose, double and reorder. trusted: they lose and double nothing.
+    links: Literal["sessions", "trusted"] = "sessions"
+    resend: float = 0.5
+    # join: peers become members by joining. preset: those that subscribe at the beginning, and all
+    # publishers, are members when the run begins.
+    members: Literal["join", "preset"] = "join"
+
+    @property
+    def options(self) -> CubeOptions:
+        return CubeOptions(window=self.window, links=self.links, resend=self.resend)
+
+
 # Keys that mean something only if brokers match content.
 CONTENT_KEYS = ("engine", "summary", "update", "hold", "margin", "min_interval")
 
@@ -70,9 +93,10 @@ class NetworkTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     model: Literal["ideal", "delay", "wan", "packet", "biased"] = "ideal"
     # direct: a link between any two hosts. scribe: Pastry routes and SCRIBE trees (sim/overlay.py),
     # each topic's manager on the host that is the root of its tree. brokers: a tree of brokers that
-    # the roles hang on (sim/brokers.py).
-    overlay: Literal["direct", "scribe", "brokers"] = "direct"
+    # the roles hang on (sim/brokers.py). cube: every role is a peer of a hypercube (sim/cube.py).
+    overlay: Literal["direct", "scribe", "brokers", "cube"] = "direct"
     brokers: BrokersTable = BrokersTable()
+    cube: CubeTable = CubeTable()
     # wan: whether a pair of hosts is fast or slow for the whole run, or each message draws anew.
     classes: Literal["pair", "message"] = "pair"
     # Pastry prefers near hosts where it has a choice: fast pairs, if the model is wan and has any.
@@ -82,11 +106,17 @@ class NetworkTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     nodes: int | None = None
     delay: laws.Law = laws.Constant(mean=0.01)
     processing: float = 0.0001
-    bandwidth: float = 10_000_000.0
+    # packet: sending a copy takes size / bandwidth (bits per second), or the same for every copy.
+    bandwidth: float | None = None
+    transmission: float | None = None
     propagation: laws.Law = laws.Constant(mean=0.01)
     mean: float = 0.2
     join: float = 0.0
     sync: float = 0.0
+
+    @property
+    def bits_per_s(self) -> float:
+        return BANDWIDTH if self.bandwidth is None else self.bandwidth
 
 
 class Choice(Struct, frozen=True, forbid_unknown_fields=True):
@@ -285,7 +315,8 @@ def _validate(s: Scenario) -> None:
         ("publishers.share", s.publishers.share, 1e-9, 1.0),
         ("network.nodes", s.network.nodes or 1, 1, SCENARIO_NODES_MAX),
         ("network.processing", s.network.processing, 0.0, 1e3),
-        ("network.bandwidth", s.network.bandwidth, 1.0, 1e15),
+        ("network.bandwidth", s.network.bits_per_s, 1.0, 1e15),
+        ("network.transmission", s.network.transmission or 0.0, 0.0, 1e3),
         ("network.mean", s.network.mean, 1e-9, 1e3),
         ("network.join", s.network.join, 0.0, 1e3),
         ("network.sync", s.network.sync, 0.0, 1e3),
@@ -310,15 +341,27 @@ def _validate(s: Scenario) -> None:
             raise BadScenario(key, f"{value:g} is not between {low:g} and {high:g}")
     if len(set(topics)) != len(topics):
         raise BadScenario("topics", "a name occurs twice")
-    for key, law in (("delay", s.network.delay), ("propagation", s.network.propagation)):
-        if problem := laws.problem(law):
-            raise BadScenario(f"network.{key}", problem)
-    if s.network.classes == "message" and s.network.model != "wan":
-        raise BadScenario("network.classes", 'has no meaning without model = "wan"')
     if s.publishers.count * s.publishers.rate * s.duration > SCENARIO_EVENTS_MAX:
         raise BadScenario("publishers.rate", f"gives more than {SCENARIO_EVENTS_MAX} events")
+    _validate_model(s.network)
     _validate_brokers(s.network)
+    _validate_cube(s)
     _validate_faults(s)
+
+
+def _validate_model(network: NetworkTable) -> None:
+    for key, law in (("delay", network.delay), ("propagation", network.propagation)):
+        if problem := laws.problem(law):
+            raise BadScenario(f"network.{key}", problem)
+    if network.classes == "message" and network.model != "wan":
+        raise BadScenario("network.classes", 'has no meaning without model = "wan"')
+    if network.transmission is None:
+        return
+    if network.model != "packet":
+        raise BadScenario("network.transmission", 'has no meaning without model = "packet"')
+    if network.bandwidth is not None:
+        problem = "has no meaning beside network.bandwidth: a byte takes its time, or a copy does"
+        raise BadScenario("network.transmission", problem)
 
 
 def _validate_brokers(network: NetworkTable) -> None:
@@ -358,6 +401,19 @@ def _validate_brokers(network: NetworkTable) -> None:
         if problem := laws.problem(law):
             raise BadScenario(f"{key}.{name}", problem)
     _validate_content(key, table)
+
+
+def _validate_cube(s: Scenario) -> None:
+    table = s.network.cube
+    if s.network.overlay != "cube":
+        if table != CubeTable():
+            raise BadScenario("network.cube", 'has no meaning without overlay = "cube"')
+        return
+    key = "network.cube"
+    bounds = [("window", table.window, 1, CUBE_WINDOW_MAX), ("resend", table.resend, 1e-6, 1e6)]
+    for name, value, low, high in bounds:
+        if not low <= value <= high:
+            raise BadScenario(f"{key}.{name}", f"{value:g} is not between {low:g} and {high:g}")
 
 
 def _validate_content(key: str, table: BrokersTable) -> None:

@@ -15,7 +15,7 @@ from inorder.check.trace import Format, TraceWriter
 from inorder.core.machine import Accountable, Builder, Client, Machine
 from inorder.guarantee.compose import Filtering
 from inorder.guarantee.registry import Guarantee
-from inorder.sim import content, faults, models
+from inorder.sim import content, cube, faults, models
 from inorder.sim.brokers import Brokers
 from inorder.sim.network import Model
 from inorder.sim.overlay import Overlay
@@ -169,6 +169,9 @@ def build(
         world.network.ways = kind(
             world.network, world.agenda, network.brokers, homes, f"{seed}/brokers", luck
         )
+    if network.overlay == "cube":
+        cube.add_peers(world, scenario, [*clients, *services])
+        return world
     for name, builder in services.items():
         world.add(name, partial(_service, scenario, name, homes.get(name, name), builder))
     make = partial(_client, scenario, scenario.guarantee, scenario.topic_names, options)
@@ -220,10 +223,18 @@ def _plain_model(scenario: Scenario, seed: int) -> Model:
     if network.model == "wan":
         return models.Wan(f"{seed}") if network.classes == "pair" else models.WanPerMessage()
     if network.model == "packet":
-        return models.Packet(network.processing, network.bandwidth, network.propagation)
+        return _packet(network)
     if network.model == "biased":
         return models.Biased(f"{seed}", network.mean)
     return models.Ideal()
+
+
+def _packet(network: NetworkTable) -> Model:
+    if network.transmission is None:
+        return models.Packet(network.processing, network.bits_per_s, network.propagation)
+    return models.Packet(
+        network.processing, None, network.propagation, transmission_s=network.transmission
+    )
 
 
 def _hosts(network: NetworkTable) -> list[str]:

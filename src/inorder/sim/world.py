@@ -23,6 +23,7 @@ from inorder.core.effect import (
     Diffuse,
     Effect,
     Join,
+    Launched,
     Leave,
     Note,
     Persist,
@@ -30,12 +31,15 @@ from inorder.core.effect import (
     SetTimer,
 )
 from inorder.core.event import Event, Scalar, event_id
-from inorder.core.machine import Client, Durable, Machine
+from inorder.core.machine import Client, Durable, Machine, call_of
 from inorder.guarantee.compose import Filtering
 from inorder.sim import ending
 from inorder.sim.agenda import Agenda
 from inorder.sim.network import Model, Network
 from inorder.sim.node import Node
+
+# Numbers above this one stand for none: of publications that have not been launched.
+UNMADE = 2**62
 
 
 class Recorder(Protocol):
@@ -94,6 +98,7 @@ class World:
         # Sets that not everybody knows yet: whose, after which delivery, what, of which topics.
         self._setting: dict[str, tuple[str, int, dict[str, Any], list[str]]] = {}
         self._calls = 0
+        self._waited = 0
         self._timers = 0
         self._act: dict[type, Callable[[Node, Any], None]] = {
             Send: self._send,
@@ -103,6 +108,7 @@ class World:
             SetTimer: self._set_timer,
             CancelTimer: self._cancel_timer,
             Answer: self._answer,
+            Launched: self._launched,
             Join: self._join,
             Leave: self._leave,
             Note: self._note,
@@ -119,19 +125,31 @@ class World:
         if node.absent:
             return False
         client = cast(Client, node.machine)
-        event = event_id(name, client.next_seq)
+        call = call_of(name, client)
         now = self.agenda.now
         attributes = msgspec.json.encode(value).decode()
         seq = client.next_seq
-        effects = client.publish(topic, value, now + node.skew_s)
-        node.stamped(seq)
-        self._unanswered[event] = EventRow(
-            event, topic, name, seq, now, application=name, seen=_json(node.seen()),
+        made = call == event_id(name, seq)
+        if not made:
+            self._waited += 1
+            seq = UNMADE + self._waited
+        row = EventRow(
+            call, topic, name, seq, now, application=name, seen="{}",
             bytes=len(attributes), attributes=attributes,
         )  # fmt: skip
-        self._lives[event] = node.life
+        effects = client.publish(topic, value, now + node.skew_s)
+        if made:
+            self._is_made(node, row)
+        self._unanswered[call] = row
+        self._lives[call] = node.life
         self._carry_out(node, effects)
         return True
+
+    def _is_made(self, node: Node, row: EventRow) -> None:
+        """The event exists from now on, with the time of its node's clock, and knows what its
+        application had been handed."""
+        node.stamped(row.seq)
+        row.seen = _json(node.seen())
 
     def subscribe(
         self,
@@ -417,6 +435,14 @@ class World:
             self._hold(node, missed)
         if self.application:
             self.application.answered(node.name, call, effect.outcome)
+
+    def _launched(self, node: Node, effect: Launched) -> None:
+        """A publication that has waited in its machine is made: now it has its name."""
+        row, event = self._unanswered.pop(effect.call), effect.event
+        row.event, row.seq, row.launched_at = event.id, event.seq, self.agenda.now
+        self._is_made(node, row)
+        self._unanswered[event.id] = row
+        self._lives[event.id] = self._lives.pop(effect.call)
 
     def _hold(self, node: Node, topics: list[str]) -> None:
         node.held.update(topics)

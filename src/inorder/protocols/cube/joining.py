@@ -1,0 +1,171 @@
+"""How a peer joins a topic and leaves it, and how it sees others do so.
+
+Peer 2 joins: its `Sub` reaches everybody, members answer, and from then on everybody addresses it.
+Its `Act` goes to the members, and what they answer is from where on their publications count.
+
+Rule 1: a peer that joins or is in answers questions; one that leaves does not, or views would
+        never agree. It stays in all views until its `Uns` is launched (P7).
+Rule 2: a `Sub` that comes to a member makes its source begin there in the same step as the member
+        begins to address it: so each knows exactly what it will get of the other (P1).
+Rule 3: between its two questions a peer takes whatever comes and hands nothing in.
+
+The member that answered the first question and has left before the second one counts from no number
+on; when it joins again, from the first number of its new membership.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from inorder.core.effect import Effect, Persist
+from inorder.core.errors import BadMessage
+from inorder.protocols.cube.messages import (
+    ACT,
+    GONE,
+    KINDS,
+    MEMBER,
+    SOURCE,
+    SUB,
+    UNS,
+    Act,
+    Standing,
+    Sub,
+    Tree,
+    Uns,
+)
+from inorder.protocols.cube.options import Options
+from inorder.protocols.cube.peers import Peers
+from inorder.protocols.cube.record import record_of
+from inorder.protocols.cube.topic import Topic
+from inorder.protocols.cube.trees import Trees
+from inorder.protocols.cube.wave import Key, Wave
+
+
+class Joining(ABC):
+    """The part of a peer that knows memberships; a `Peer` is one."""
+
+    def __init__(self, name: str, peers: Peers, options: Options) -> None:
+        self.name = name
+        self.options = options
+        self.peers = peers
+        self._names = peers.names
+        self._ids = peers.ids
+        self._me = peers.ids[name]
+        self._topics: dict[str, Topic] = {}
+        self._trees = Trees(name, peers, options)
+        # Of the input in progress: what it writes, and what it does.
+        self._records: list[Effect] = []
+        self._out = self._trees.out
+
+    # What the peer does with it.
+
+    @abstractmethod
+    def _complete(self, key: Key, wave: Wave[Any], now: float) -> None:
+        """A wave of this peer's is over."""
+
+    @abstractmethod
+    def _joined(self, name: str, topic: Topic, now: float) -> None:
+        """This peer is in."""
+
+    @abstractmethod
+    def _tell_beginning(self, name: str, topic: Topic, origin: int, now: float) -> None:
+        """Another origin begins, or begins again."""
+
+    # Its own membership.
+
+    def _topic(self, name: str) -> Topic:
+        topic = self._topics.get(name)
+        if topic is None:
+            topic = self._topics[name] = Topic(len(self._names))
+        return topic
+
+    def _check_source(self, parent: int, source: int, number: int) -> None:
+        if not 0 <= source < len(self._names) or source == self._me or number < 1:
+            raise BadMessage(self._names[parent], f"number {number} of peer {source}")
+
+    def _write(self, name: str, topic: Topic) -> None:
+        self._records.append(Persist(record_of(name, topic)))
+
+    def _wave(self, name: str, topic: Topic, tree: Tree, to: int, now: float) -> None:
+        """A wave of this peer's own about its membership."""
+        key = (KINDS.index(type(tree)), name, self._me, topic.change)
+        self._trees.launch(key, tree, to)
+        wave = self._trees.over(key)
+        if wave is not None:
+            self._complete(key, wave, now)
+
+    def _enter(self, name: str, topic: Topic, role: int, now: float) -> None:
+        """Join, or become a member after having been a source."""
+        if topic.phase == "out":
+            topic.forget()
+        topic.phase, topic.role = "join", role
+        topic.change += 1
+        self._write(name, topic)
+        topic.learn(self._me, topic.change, role)
+        topic.begin_own(self._me)
+        sub = Sub(name, self._me, topic.change, role, topic.next, b"")
+        self._wave(name, topic, sub, self.peers.everybody, now)
+
+    def _leave(self, name: str, topic: Topic, now: float) -> None:
+        topic.phase = "leave"
+        topic.change += 1
+        self._write(name, topic)
+        self._wave(name, topic, Uns(name, self._me, topic.change, b""), topic.concerned, now)
+
+    def _on_sub(self, parent: int, sub: Sub, now: float) -> None:
+        self._check_source(parent, sub.source, sub.change)
+        if sub.role not in (MEMBER, SOURCE) or sub.base < 1:
+            raise BadMessage(self._names[parent], f"role {sub.role}, from number {sub.base} on")
+        topic = self._topics.get(sub.topic)
+        standings: tuple[Standing, ...] = ()
+        if topic is not None and topic.answers:
+            standings = (self._standing(topic),)
+        self._trees.pass_on(parent, (SUB, sub.topic, sub.source, sub.change), sub, standings)
+        if topic is None or not topic.answers:
+            return
+        if topic.learn(sub.source, sub.change, sub.role) and topic.role == MEMBER:
+            topic.begin(sub.source, sub.base)
+            if topic.phase != "join" and not topic.counts[sub.source]:
+                topic.counts[sub.source] = sub.base
+                self._tell_beginning(sub.topic, topic, sub.source, now)
+
+    def _standing(self, topic: Topic) -> Standing:
+        return (self._me, topic.change, topic.role, topic.next)
+
+    def _is_known(
+        self, name: str, topic: Topic, standings: tuple[Standing, ...], now: float
+    ) -> None:
+        """Everybody addresses this peer from now on."""
+        for peer, change, role, following in standings:
+            topic.learn(peer, change, role)
+            if topic.role == MEMBER:
+                topic.begin(peer, following)
+        if topic.role == SOURCE:
+            topic.phase = "in"
+            return
+        topic.phase = "act"
+        act = Act(name, self._me, topic.change, b"")
+        self._wave(name, topic, act, topic.concerned, now)
+
+    def _on_act(self, parent: int, act: Act, now: float) -> None:
+        self._check_source(parent, act.source, act.change)
+        topic = self._topics.get(act.topic)
+        answers = topic is not None and topic.answers
+        standings = (self._standing(topic),) if topic is not None and answers else ()
+        self._trees.pass_on(parent, (ACT, act.topic, act.source, act.change), act, standings)
+
+    def _is_in(self, name: str, topic: Topic, standings: tuple[Standing, ...], now: float) -> None:
+        """All that is published from now on will come; the machine inside is told what begins."""
+        for peer, _, _, following in standings:
+            if not topic.counts[peer]:
+                topic.counts[peer] = following
+        topic.phase = "in"
+        self._joined(name, topic, now)
+
+    def _on_uns(self, parent: int, uns: Uns, now: float) -> None:
+        self._check_source(parent, uns.source, uns.change)
+        self._trees.pass_on(parent, (UNS, uns.topic, uns.source, uns.change), uns)
+        topic = self._topics.get(uns.topic)
+        if topic is not None and topic.answers:
+            topic.learn(uns.source, uns.change, GONE)

@@ -1,0 +1,225 @@
+"""One topic at one peer: who is a member, which publications come, and what waits.
+
+Peer 2 joins `chat` while 0 and 1 talk. Both answer with the number of their next publication, say
+4 and 9: from there on everything of theirs is addressed to peer 2, and nothing before. That is
+where the two origins *begin* for it. A second question, sent when the first has reached everybody,
+is answered 5 and 9: publications from there on *count*, those before only set the order.
+
+Rule 1: of what is said about a peer the highest number of its changes is true. That it has left is
+        never forgotten, or an older word could bring it back (erratum P11).
+Rule 2: origins begin by what members answer, never by what happens to come first (erratum P1).
+Rule 3: numbers of changes and of publications go on over everything, also over a crash.
+
+A *source* publishes on the topic and receives nothing: it stands in the views, so that it learns
+whom to address, and nobody addresses it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from typing import Any, Generic, Literal
+
+from msgspec import Struct
+
+from inorder.core.event import Scalar
+from inorder.protocols.cube.messages import GONE, MEMBER, SOURCE, Body, Pub
+from inorder.protocols.cube.table import Shared, Table
+
+# out: no member. join: the SUB wave is on its way; act: the ACT wave; in: everything published
+# from now on will come. leave: the UNS wave is on its way.
+Phase = Literal["out", "join", "act", "in", "leave"]
+
+
+class Enter(Struct, frozen=True, array_like=True, tag="enter"):
+    """A call that waits for its turn: become a member, or a source."""
+
+    role: int
+
+
+class Exit(Struct, frozen=True, array_like=True, tag="exit"):
+    """Leave the topic."""
+
+
+class Publish(Struct, frozen=True, array_like=True, tag="publish"):
+    """An application's publication, under the name of its call."""
+
+    call: str
+    value: dict[str, Scalar]
+
+
+class Spread(Struct, Generic[Body], frozen=True, array_like=True, tag="spread"):
+    """A message that the machine inside has made already."""
+
+    message: Body
+
+
+Call = Enter | Exit | Publish | Spread[Any]
+
+
+class Topic:
+    """What a peer knows of a topic, and what it has been asked to do there."""
+
+    __slots__ = (
+        "_count", "ahead", "begun", "calls", "change", "changes", "counts", "early", "have",
+        "members", "next", "outstanding", "phase", "reserved", "role", "sources", "start",
+        "wanted",
+    )  # fmt: skip
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.phase: Phase = "out"
+        self.role = GONE
+        # Whether the machine inside holds the topic, from its wish to its leaving.
+        self.wanted = False
+        # The number of this peer's last change, of its next publication, and of the last one that
+        # its disk knows to be given away.
+        self.change = 0
+        self.next = 1
+        self.reserved = 0
+        self.calls: deque[Call] = deque()
+        # Own publications that not everybody has acknowledged.
+        self.outstanding = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """What belongs to one membership."""
+        count = self._count
+        # The view: the last change heard of each peer, and what it is. One that is known and
+        # neither member nor source has left.
+        self.changes = Table(count)
+        self.members = 0
+        self.sources = 0
+        # Which origins have begun here, with which number, and from which on they count (0: none).
+        self.begun = 0
+        self.start = Table(count)
+        self.counts = Table(count)
+        # Up to which number everything of an origin has come, and what came beyond.
+        self.have = Table(count)
+        self.ahead: dict[int, list[int]] = {}
+        # What came before this peer was in.
+        self.early: list[tuple[int, Pub[Any]]] = []
+
+    @property
+    def answers(self) -> bool:
+        """Whether this peer reports itself to others that join."""
+        return self.phase in ("join", "act", "in")
+
+    @property
+    def concerned(self) -> int:
+        """All that have to know of changes."""
+        return self.members | self.sources
+
+    def learn(self, peer: int, change: int, role: int) -> bool:
+        """Take in what is said of a peer; whether it is newer than what was known."""
+        if change <= self.changes[peer]:
+            return False
+        self.changes[peer] = change
+        bit = 1 << peer
+        self.members = self.members | bit if role == MEMBER else self.members & ~bit
+        self.sources = self.sources | bit if role == SOURCE else self.sources & ~bit
+        return True
+
+    def begin(self, origin: int, start: int) -> None:
+        """Publications of this origin come from this number on; said again, the first holds."""
+        if not self.begun >> origin & 1:
+            self.begun |= 1 << origin
+            self.start[origin] = start
+            self.have[origin] = start - 1
+
+    def begin_own(self, me: int) -> None:
+        """This peer's own publications of this membership come from its next one on."""
+        self.begun |= 1 << me
+        self.start[me] = self.counts[me] = self.next
+        self.have[me] = self.next - 1
+
+    def come(self, origin: int, number: int) -> bool:
+        """Note a publication that is addressed to this peer; whether it comes for the first time
+        (an earlier membership's does not count)."""
+        if not self.begun >> origin & 1:
+            return False
+        have = self.have[origin]
+        if number <= have:
+            return False
+        ahead = self.ahead.get(origin)
+        if number > have + 1:
+            if ahead is None:
+                ahead = self.ahead[origin] = []
+            place = bisect_left(ahead, number)
+            if place < len(ahead) and ahead[place] == number:
+                return False
+            insort(ahead, number)
+            return True
+        if ahead is not None:
+            taken = 0
+            while taken < len(ahead) and ahead[taken] == number + 1:
+                number += 1
+                taken += 1
+            del ahead[:taken]
+            if not ahead:
+                del self.ahead[origin]
+        self.have[origin] = number
+        return True
+
+    def preset(self, members: int, sources: int, role: int, ones: Shared) -> None:
+        """The state after all these have joined one after the other, before any publication."""
+        self.phase = "in"
+        self.role = role
+        self.change = 1
+        self.members, self.sources = members, sources
+        self.changes = Table(self._count, ones)
+        if role == MEMBER:
+            self.begun = members | sources
+            self.start = Table(self._count, ones)
+            self.counts = Table(self._count, ones)
+
+    # Snapshots.
+
+    def packed(self) -> Packed[Any]:
+        return Packed(
+            self.phase, self.role, self.wanted, self.change, self.next, self.reserved,
+            list(self.calls), self.outstanding,
+            tuple(octets(mask) for mask in (self.members, self.sources, self.begun)),
+            tuple(table.packed() for table in (self.changes, self.start, self.counts, self.have)),
+            sorted(self.ahead.items()), self.early,
+        )  # fmt: skip
+
+    @classmethod
+    def unpacked(cls, count: int, packed: Packed[Any]) -> Topic:
+        topic = cls(count)
+        topic.phase, topic.role, topic.wanted = packed.phase, packed.role, packed.wanted
+        topic.change, topic.next, topic.reserved = packed.change, packed.next, packed.reserved
+        topic.calls = deque(packed.calls)
+        topic.outstanding = packed.outstanding
+        topic.members, topic.sources, topic.begun = map(mask_of, packed.masks)
+        tables = [Table.unpacked(count, pairs) for pairs in packed.tables]
+        topic.changes, topic.start, topic.counts, topic.have = tables
+        topic.ahead = dict(packed.ahead)
+        topic.early = packed.early
+        return topic
+
+
+class Packed(Struct, Generic[Body], array_like=True):
+    """A topic in a snapshot."""
+
+    phase: Phase
+    role: int
+    wanted: bool
+    change: int
+    next: int
+    reserved: int
+    calls: list[Enter | Exit | Publish | Spread[Body]]
+    outstanding: int
+    masks: tuple[bytes, ...]
+    tables: tuple[list[tuple[int, int]], ...]
+    ahead: list[tuple[int, list[int]]]
+    early: list[tuple[int, Pub[Body]]]
+
+
+def octets(mask: int) -> bytes:
+    """A set of peers as bytes: msgspec's integers end at 64 bits."""
+    return mask.to_bytes((mask.bit_length() + 7) // 8, "little")
+
+
+def mask_of(packed: bytes) -> int:
+    return int.from_bytes(packed, "little")

@@ -1,0 +1,184 @@
+"""Tree messages of a peer: on their way down, and their acknowledgements on the way up.
+
+Peer 2 gets a copy that says "for you, and for 3". It notes that it waits for 3, sends a copy there,
+and when 3 has acknowledged, it acknowledges to its parent for both.
+
+Rule 1: nothing here knows topics. A copy carries whom it is for; the next peer is the one closest
+        by XOR of each cluster that has any (parts.py).
+Rule 2: a wave is noted before its copies leave (P17), and it waits for the set of children that was
+        fixed then.
+Rule 3: a copy of what is under way is ignored, and one of what is over is acknowledged again.
+Rule 4: acknowledgements of publications wait while the machine inside holds too much: the sources
+        stop at their windows. What it waits for is on its way, so that ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from inorder.core.effect import Answer, Effect, Send
+from inorder.core.errors import BadFrame, BadMessage
+from inorder.protocols.cube.links import PeerLinks
+from inorder.protocols.cube.messages import (
+    MEMBER,
+    PUB,
+    SOURCE,
+    Ack,
+    Message,
+    Standing,
+    Tree,
+)
+from inorder.protocols.cube.options import Options
+from inorder.protocols.cube.parts import relative, split, split_mask
+from inorder.protocols.cube.peers import Peers
+from inorder.protocols.cube.state import TreesState
+from inorder.protocols.cube.topology import dimensions
+from inorder.protocols.cube.wave import ROOT, Key, Wave, copies
+from inorder.protocols.session.messages import Ack as SessionAck
+from inorder.protocols.session.messages import Frame
+
+
+class Trees:
+    """The waves of one peer; `out` is what the input in progress does."""
+
+    def __init__(self, name: str, peers: Peers, options: Options) -> None:
+        self.out: list[Effect] = []
+        self.links = None if options.links == "trusted" else PeerLinks(options.resend)
+        self._names = peers.names
+        self._me = peers.ids[name]
+        self._h = dimensions(len(peers.names))
+        self._waves: dict[Key, Wave[Any]] = {}
+        # Acknowledgements that wait until the machine inside has handed over some of what it holds.
+        self._withheld: list[tuple[int, Key]] = []
+        self._roomy = True
+
+    # Down.
+
+    def launch(self, key: Key, tree: Tree, to: int, answer: Answer | None = None) -> None:
+        """A wave of this peer's own to all these (a bit mask) but itself."""
+        to &= ~(1 << self._me)
+        children = split_mask(relative(to, self._me, self._h), self._h)
+        self._begin(ROOT, key, tree, children, (), answer)
+
+    def over(self, key: Key) -> Wave[Any] | None:
+        """A wave that has just been launched, if it goes to nobody."""
+        wave = self._waves.get(key)
+        return self._waves.pop(key) if wave is not None and not wave.parts else None
+
+    def pass_on(
+        self, parent: int, key: Key, tree: Tree, standings: tuple[Standing, ...] = ()
+    ) -> None:
+        """Send a tree message to the next peers of its part; when there are none, it is over."""
+        h = (parent ^ self._me).bit_length() - 1
+        try:
+            children = split(tree.to, h)
+        except BadFrame as error:
+            raise BadMessage(self._names[parent], str(error)) from None
+        for offset, _ in children:
+            if self._me ^ offset >= len(self._names):
+                raise BadMessage(self._names[parent], f"addresses peer {self._me ^ offset}")
+        if key in self._waves:
+            return
+        if not children:
+            self._acknowledge(parent, key, standings)
+            return
+        self._begin(parent, key, tree, children, standings)
+
+    def _begin(
+        self,
+        parent: int,
+        key: Key,
+        tree: Tree,
+        children: Sequence[tuple[int, bytes]],
+        standings: tuple[Standing, ...],
+        answer: Answer | None = None,
+    ) -> None:
+        parts = {self._me ^ offset: part for offset, part in children}
+        self._waves[key] = Wave(parent, parts, tree, standings, answer)
+        for child, message in copies(tree, parts):
+            self.send(child, message)
+
+    # Up.
+
+    def acknowledged(self, child: int, ack: Ack) -> tuple[Key, Wave[Any]] | None:
+        """A child has done its part; a wave of this peer's own that is over with it."""
+        key = (ack.kind, ack.topic, ack.source, ack.number)
+        wave = self._waves.get(key)
+        if wave is None or child not in wave.parts:
+            return None  # it has come before
+        for standing in ack.standings:
+            self._check(child, standing)
+        del wave.parts[child]
+        if ack.standings:
+            wave.standings += ack.standings
+        if wave.parts:
+            return None
+        del self._waves[key]
+        if wave.parent == ROOT:
+            return key, wave
+        self._acknowledge(wave.parent, key, wave.standings)
+        return None
+
+    def _acknowledge(self, parent: int, key: Key, standings: tuple[Standing, ...]) -> None:
+        if key[0] == PUB and not self._roomy:
+            self._withheld.append((parent, key))
+            return
+        self.send(parent, Ack(*key, standings))
+
+    def _check(self, source: int, standing: Standing) -> None:
+        peer, change, role, following = standing
+        known = 0 <= peer < len(self._names) and role in (MEMBER, SOURCE)
+        if not (known and change >= 1 and following >= 1):
+            raise BadMessage(self._names[source], f"says {standing} of a peer")
+
+    # Links.
+
+    def send(self, peer: int, message: Message) -> None:
+        if self.links is None:
+            self.out.append(Send(self._names[peer], message))
+        else:
+            self.links.post(self._names[peer], message)
+
+    def take(self, source: str, message: Frame[Any] | SessionAck, now: float) -> list[Any]:
+        """What a peer says, as far as its turn has come."""
+        if self.links is None or source not in self._names:
+            raise BadMessage(source, "speaks in a session, and is no peer that does")
+        bodies, effects = self.links.take_in(source, message, now)
+        self.out += effects
+        return bodies
+
+    def fire(self, timer: str, now: float) -> None:
+        if self.links is not None:
+            self.out += self.links.fire(timer, now)
+
+    def finish(self, roomy: bool, now: float) -> None:
+        """The input is over; `roomy` says whether the machine inside may get more."""
+        self._roomy = roomy
+        if self._withheld and roomy:
+            withheld, self._withheld = self._withheld, []
+            for parent, key in withheld:
+                self.send(parent, Ack(*key))
+        if self.links is not None:
+            self.out += self.links.flush(now)
+
+    @property
+    def idle(self) -> bool:
+        linked = self.links is None or self.links.idle
+        return not self._waves and not self._withheld and linked
+
+    def account(self) -> dict[str, float]:
+        return self.links.account() if self.links is not None else {}
+
+    # Snapshots.
+
+    def packed(self) -> TreesState[Any]:
+        sessions = self.links.s if self.links is not None else None
+        return TreesState(list(self._waves.items()), self._withheld, self._roomy, sessions)
+
+    def become(self, state: TreesState[Any]) -> None:
+        self._waves = dict(state.waves)
+        self._withheld = state.withheld
+        self._roomy = state.roomy
+        if self.links is not None and state.sessions is not None:
+            self.links.load(state.sessions)
