@@ -7,18 +7,24 @@
 | wan    | the papers' wide-area network: a pair of hosts is fast (80 %) or slow (20 %) for |
 |        | the whole run, and draws each message's delay from its class; or each message    |
 |        | draws the class as well                                                          |
-| packet | processing + wait in the sender's output queue + transmission + propagation      |
+| packet | processing + wait in the sender's output queue + transmission (so long a copy,   |
+|        | or so long a byte) + propagation                                                 |
 | biased | exponential, each link with a speed of 1, 4, 30 or 200 for the whole run         |
 
 The two-class figures are those of "Total notification order" (technical report 9/2011, section 6).
 The biased model is for exploration: with exponential delays the next arrival is a weighted random
 choice among all messages in flight, and a fixed spread of speeds finds overtaking that even odds
 miss.
+
+`Paired` around a model lets two runs that send different things draw the same delays.
 """
 
 from __future__ import annotations
 
 from random import Random
+from typing import Any
+
+from msgspec import Struct
 
 from inorder.sim.laws import Law, Normal
 from inorder.sim.network import Model
@@ -87,23 +93,71 @@ class WanPerMessage:
         return now + (FAST if rng.random() < FAST_SHARE else SLOW).draw(rng)
 
 
+class Queue(Struct):
+    """What has gone through one node's output queue: the waits begin after the processing and end
+    when the transmission begins."""
+
+    copies: int = 0
+    waited_s: float = 0.0
+    longest_s: float = 0.0
+
+    @property
+    def mean_wait_s(self) -> float:
+        return self.waited_s / self.copies if self.copies else 0.0
+
+    def mean_length(self, period_s: float) -> float:
+        """How many copies wait, on average over a period, the one under way not counted.
+
+        Every copy is in line for as long as it waits, so the sum of the waits is the length summed
+        over time: exact if the line is empty when the period begins and when it ends.
+        """
+        return self.waited_s / period_s
+
+
 class Packet:
-    """A node sends one packet at a time: copies for several destinations queue up."""
+    """A node sends one packet at a time: copies for several destinations queue up, first in, first
+    out. Processing only delays: a node works on any number of packets at once.
 
-    sized = True
+    A transmission takes `transmission_s`, and longer by the size if there is a bandwidth. With
+    `watch`, `queues` says what each node's queue has seen.
+    """
 
-    def __init__(self, processing_s: float, bits_per_s: float, propagation: Law) -> None:
+    def __init__(
+        self,
+        processing_s: float,
+        bits_per_s: float | None,
+        propagation: Law,
+        *,
+        transmission_s: float = 0.0,
+        watch: bool = False,
+    ) -> None:
+        self.sized = bits_per_s is not None
+        self.queues: dict[str, Queue] = {}
         self._processing_s = processing_s
-        self._s_per_byte = 8.0 / bits_per_s
+        self._transmission_s = transmission_s
+        self._s_per_byte = 8.0 / bits_per_s if bits_per_s is not None else 0.0
         self._propagation = propagation
+        self._watch = watch
         self._free_at: dict[str, float] = {}
 
     def arrival(self, source: str, target: str, size: int, now: float, rng: Random) -> float:
         ready = now + self._processing_s
         free = self._free_at.get(source, 0.0)
-        sent = (ready if ready > free else free) + size * self._s_per_byte
+        begun = ready if ready > free else free
+        sent = begun + self._transmission_s + size * self._s_per_byte
         self._free_at[source] = sent
+        if self._watch:
+            self._note(source, begun - ready)
         return sent + self._propagation.draw(rng)
+
+    def _note(self, source: str, wait_s: float) -> None:
+        queue = self.queues.get(source)
+        if queue is None:
+            queue = self.queues[source] = Queue()
+        queue.copies += 1
+        queue.waited_s += wait_s
+        if wait_s > queue.longest_s:
+            queue.longest_s = wait_s
 
 
 class Biased:
@@ -125,6 +179,44 @@ class Biased:
             mean = self._mean_s * (1.0 / speeds + 1.0 / slowness) / 2.0
             self._link_mean[(source, target)] = mean
         return now + rng.expovariate(1.0) * mean
+
+
+def identity(message: Any) -> Any:
+    """What two runs would call the same message: its `key`, or that of the first of its `messages`
+    if it is a packet; None if it has neither."""
+    key = getattr(message, "key", None)
+    if callable(key):
+        key = key()
+    if key is None and (inside := getattr(message, "messages", None)):
+        return identity(inside[0])
+    return key
+
+
+class Paired:
+    """A model whose chance belongs to the message and the link, and not to the order of use.
+
+    A message that two runs send over the same link then takes the same draws in both, whatever
+    else either of them sends: a run with bundling stands beside the same run without. A queue is no
+    chance and stays the run's own. Messages without an identity draw from their sender's stream, as
+    do the weather and all hops on `ways` of the network (sim/network.py), which show no message.
+    """
+
+    def __init__(self, model: Model, seed: str) -> None:
+        self.sized = model.sized
+        self._model = model
+        self._seed = f"{seed}/paired"
+        self._rng = Random()
+        self._key: Any = None
+
+    def show(self, message: Any) -> None:
+        self._key = identity(message)
+
+    def arrival(self, source: str, target: str, size: int, now: float, rng: Random) -> float:
+        if self._key is not None:
+            rng = self._rng
+            rng.seed(f"{self._seed}/{self._key}/{source}/{target}")
+            self._key = None
+        return self._model.arrival(source, target, size, now, rng)
 
 
 Delays = dict[tuple[str, str, float], float]

@@ -13,6 +13,7 @@ from inorder.core.effect import (
     Diffuse,
     Effect,
     Join,
+    Launched,
     Leave,
     Note,
     Persist,
@@ -34,6 +35,8 @@ def describe(node: str, effect: Effect) -> str | None:
         return f"{node}->{effect.target} {brief(effect.message)}"
     if isinstance(effect, Diffuse):
         return f"{node}->({effect.topic}) {brief(effect.message)}"
+    if isinstance(effect, Launched):
+        return f"{node} launches {effect.event.id}"
     if isinstance(effect, Answer):
         reason = f" ({effect.reason})" if effect.reason else ""
         return f"{node} answers {effect.call}: {effect.outcome}{reason}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from inorder.core import wire
 from inorder.sim.agenda import Agenda
@@ -23,6 +23,14 @@ class Model(Protocol):
 
     def arrival(self, source: str, target: str, size: int, now: float, rng: Random) -> float:
         """The time of arrival; `source` and `target` are hosts and differ."""
+
+
+@runtime_checkable
+class Reading(Protocol):
+    """A model that reads the messages it delays, to count them or to know them again."""
+
+    def show(self, message: Any) -> None:
+        """The message that the next `arrival` is about; hops on `ways` are not shown."""
 
 
 Cut = tuple[frozenset[str], frozenset[str]]
@@ -111,6 +119,9 @@ class Network:
         self._hand_over = hand_over
         self._fifo = fifo
         self._measure = measure or model.sized
+        # Asked for every message: a model that reads none costs nothing here.
+        self._show = model.show if isinstance(model, Reading) else None
+        self._post = self._post_shown if self._show else self._post_fair
         self._hosts = hosts or {}
         self._rngs: dict[str, Random] = {}
         self._last_arrival: dict[tuple[str, str], float] = {}
@@ -177,11 +188,18 @@ class Network:
         if self.weather.fair:
             self._post(source, target, message, size)
             return
+        if self._show:
+            self._show(message)
         parcel = (source, target, message, size, self._agenda.now)
         if not self.hop(source, target, size, self._hand_over, *parcel, True):
             self._hand_over(*parcel, False)
 
-    def _post(self, source: str, target: str, message: Any, size: int) -> None:
+    def _post_shown(self, source: str, target: str, message: Any, size: int) -> None:
+        assert self._show
+        self._show(message)
+        self._post_fair(source, target, message, size)
+
+    def _post_fair(self, source: str, target: str, message: Any, size: int) -> None:
         """A `hop` in fair weather, which nearly all are, in one piece: this is the hot path."""
         now = self._agenda.now
         hosts = self._hosts

@@ -24,6 +24,7 @@ from inorder.core.effect import (
     Diffuse,
     Effect,
     Join,
+    Launched,
     Leave,
     Note,
     Persist,
@@ -31,7 +32,7 @@ from inorder.core.effect import (
     SetTimer,
 )
 from inorder.core.event import Scalar
-from inorder.core.machine import Client, Durable, Machine
+from inorder.core.machine import Client, Durable, Machine, call_of
 from inorder.sim.narrate import brief, describe
 
 Link = tuple[str, str]
@@ -201,9 +202,10 @@ class Pool:
         client = cast(Client, self._machine(node))
         position = len(self.delivered.get(node, ()))
         if op.verb == "publish":
-            call = f"{node}:{client.next_seq}"
+            call = call_of(node, client)
             effects = client.publish(op.topics[0], op.value, 0.0)
-            self.done = (*self.done, ("publish", call, op.topics[0], position))
+            if ":" in call:
+                self.done = (*self.done, ("publish", call, op.topics[0], position))
         else:
             self._calls += 1
             call = f"{node}/{self._calls}"
@@ -253,11 +255,22 @@ class Pool:
             self.joining = tuple(pair for pair in self.joining if pair != (node, effect.topic))
             names = self.members.get(effect.topic, ())
             self.members[effect.topic] = tuple(name for name in names if name != node)
+        elif isinstance(effect, Launched):
+            self._launched(node, effect)
         elif isinstance(effect, Answer):
             self._answer(node, effect)
         else:
             assert isinstance(effect, Note), effect
             self.marks = (*self.marks, effect.mark)
+
+    def _launched(self, node: str, effect: Launched) -> None:
+        """A publication is made when it is launched: that is when it has seen what it has."""
+        event = effect.event
+        position = len(self.delivered.get(node, ()))
+        self.done = (*self.done, ("publish", event.id, event.topic, position))
+        call, _, what = self._waiting.get(node, "").partition(" ")
+        if call == effect.call:
+            self._waiting[node] = f"{event.id} {what}"
 
     def _answer(self, node: str, effect: Answer) -> None:
         position = len(self.delivered.get(node, ()))

@@ -8,7 +8,10 @@ the review.
 |--------------------------------------|---------------------------------------------------------|
 | clients a b [guarantee=none ...]     | makes the machines; `topics=x,y` names the topics       |
 |                                      | (default t1), `links=any` lets messages of one link     |
-|                                      | overtake each other, other words are the order's options|
+|                                      | overtake each other, `network=cube` makes them peers    |
+|                                      | of a hypercube with trusted links (`window=2`, and      |
+|                                      | `preset=a,b` for members of all topics from the start), |
+|                                      | other words are the order's options                     |
 | publish a x [key=value ...]          | a publishes on x                                        |
 | subscribe a x y / unsubscribe a x    | a changes its subscription                              |
 | flying                               | lists what is in flight                                 |
@@ -40,7 +43,11 @@ from inorder.core.errors import InorderError, Misuse
 from inorder.core.event import Scalar
 from inorder.core.machine import Machine, make_all
 from inorder.core.settings import assignment, convert
+from inorder.guarantee.peer import Peered, order_of
 from inorder.guarantee.registry import guarantee
+from inorder.protocols.cube.options import Options as CubeOptions
+from inorder.protocols.cube.peers import Peers
+from inorder.sim import cube
 from inorder.sim.narrate import brief
 from inorder.sim.pool import Op, Pool, Step
 
@@ -112,6 +119,8 @@ class Stage:
         self._quiet: set[str] = set()
         self._options: dict[str, object] = {}
         self._guarantee = guarantee("none")
+        self._peers: Peers | None = None
+        self._cube = CubeOptions()
         self._commands: dict[str, Callable[..., list[str]]] = {
             "clients": self._clients,
             "publish": self._publish,
@@ -161,10 +170,21 @@ class Stage:
         ordered = options.get("links") != "any"
         if not ordered:
             del options["links"]
+        network = options.pop("network", "direct")
+        window, preset = options.pop("window", 1), str(options.pop("preset", ""))
         self._options = options
         machines = self._services()
-        for name in names:
-            machines[name] = self._client(name)
+        if network == "cube":
+            self._peers = Peers([*machines, *names])
+            self._cube = CubeOptions(window=int(str(window)), links="trusted")
+            machines = {name: self._peer(name) for name in [*machines, *names]}
+            if preset:
+                cube.preset(machines.values(), self._topics, preset.split(","))
+        elif network == "direct":
+            self._peers = None
+            machines |= {name: self._client(name) for name in names}
+        else:
+            raise Misuse(f"network={network}: is neither direct nor cube")
         self.pool = Pool(machines, ordered)
         self._held.clear()
         self._down.clear()
@@ -174,6 +194,12 @@ class Stage:
     def _client(self, name: str) -> Machine:
         options = convert(self._options, self._guarantee.options, "order")
         return self._guarantee.client(name, self._topics, options)
+
+    def _peer(self, name: str) -> Machine:
+        options = convert(self._options, self._guarantee.options, "order")
+        order = order_of(self._guarantee, options, self._topics)
+        assert self._peers is not None
+        return Peered(name, self._peers, self._cube, order)
 
     def _services(self) -> dict[str, Machine]:
         options = convert(self._options, self._guarantee.options, "order")
@@ -268,6 +294,8 @@ class Stage:
     def _restart(self, node: str) -> list[str]:
         self._down.discard(node)
         services = self._services()
+        if self._peers is not None:
+            return self.pool.restart(node, self._peer(node))
         machine = services[node] if node in services else self._client(node)
         return self.pool.restart(node, machine)
 

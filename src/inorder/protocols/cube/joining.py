@@ -37,6 +37,7 @@ from inorder.protocols.cube.messages import (
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.peers import Peers
 from inorder.protocols.cube.record import record_of
+from inorder.protocols.cube.table import Shared
 from inorder.protocols.cube.topic import Topic
 from inorder.protocols.cube.trees import Trees
 from inorder.protocols.cube.wave import Key, Wave
@@ -73,6 +74,11 @@ class Joining(ABC):
         """Another origin begins, or begins again."""
 
     # Its own membership.
+
+    def preset(self, name: str, members: int, sources: int, ones: Shared) -> None:
+        """Be what these masks say, as if everybody had joined once, one after the other."""
+        role = MEMBER if members >> self._me & 1 else SOURCE
+        self._topic(name).preset(members, sources, role, ones)
 
     def _topic(self, name: str) -> Topic:
         topic = self._topics.get(name)
