@@ -360,3 +360,12 @@ CUBE_SPLITS_KEPT = 16_384
 # Turns of a peer's life that a failure detector believes in (detector.py): from correct to faulty
 # and back. Counters travel in 64 bits, and a turn takes a round at least.
 CUBE_TURNS_MAX = 2**32
+
+# Causal order (protocols/causal/). Causes one stamp may name: with numbers of eight bytes they fill
+# three quarters of a frame. A barrier has one for each member at most, and usually a handful; only
+# whole stamps over many topics come near.
+CAUSAL_STAMP_ENTRIES_MAX = 65_536
+
+# Gaps that a subscriber remembers of one publisher, so that late events which rest on one are not
+# handed over: one for each time that the publisher died with events nobody has.
+CAUSAL_GAPS_MAX = 1000

@@ -20,9 +20,10 @@ from inorder.sim.brokers import Brokers
 from inorder.sim.network import Model
 from inorder.sim.overlay import Overlay
 from inorder.sim.pastry import Pastry, id_of
+from inorder.sim.publications import Recorder
 from inorder.sim.scenario import NetworkTable, Scenario
 from inorder.sim.workload import Story, Workload, node_names, tell
-from inorder.sim.world import Recorder, World
+from inorder.sim.world import World
 
 # A run reports its progress this often.
 PROGRESS_STEPS = 200

@@ -13,9 +13,8 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
-from inorder.check.accepted import is_young
 from inorder.check.ending import WITHIN_S, Ending
-from inorder.check.trace import DeliveryRow, EventRow, MessageRow, SubscriptionRow
+from inorder.check.trace import DeliveryRow, MessageRow, SubscriptionRow
 from inorder.core.effect import (
     Answer,
     CancelTimer,
@@ -37,18 +36,7 @@ from inorder.sim import ending
 from inorder.sim.agenda import Agenda
 from inorder.sim.network import Model, Network
 from inorder.sim.node import Node
-
-# Numbers above this one stand for none: of publications that have not been launched.
-UNMADE = 2**62
-
-
-class Recorder(Protocol):
-    """Where rows go: a `TraceWriter`, or lists in memory."""
-
-    def write(self, table: str, row: msgspec.Struct) -> None: ...
-
-    def ended(self, ending: Ending) -> None:
-        """How the run ended; nothing is written after that."""
+from inorder.sim.publications import Publications, Recorder
 
 
 class Application(Protocol):
@@ -91,14 +79,11 @@ class World:
         self._sync_s = sync_s
         # A published defect kept for negative controls: effects do not wait for the disk.
         self._write_behind = write_behind
-        # Publications without an answer, and the lives of their publishers they belong to.
-        self._unanswered: dict[str, EventRow] = {}
-        self._lives: dict[str, int] = {}
+        self._publications = Publications(trace)
         self._subscribing: dict[str, list[str]] = {}
         # Sets that not everybody knows yet: whose, after which delivery, what, of which topics.
         self._setting: dict[str, tuple[str, int, dict[str, Any], list[str]]] = {}
         self._calls = 0
-        self._waited = 0
         self._timers = 0
         self._act: dict[type, Callable[[Node, Any], None]] = {
             Send: self._send,
@@ -125,31 +110,11 @@ class World:
         if node.absent:
             return False
         client = cast(Client, node.machine)
-        call = call_of(name, client)
-        now = self.agenda.now
-        attributes = msgspec.json.encode(value).decode()
-        seq = client.next_seq
-        made = call == event_id(name, seq)
-        if not made:
-            self._waited += 1
-            seq = UNMADE + self._waited
-        row = EventRow(
-            call, topic, name, seq, now, application=name, seen="{}",
-            bytes=len(attributes), attributes=attributes,
-        )  # fmt: skip
-        effects = client.publish(topic, value, now + node.skew_s)
-        if made:
-            self._is_made(node, row)
-        self._unanswered[call] = row
-        self._lives[call] = node.life
+        call, seq = call_of(name, client), client.next_seq
+        effects = client.publish(topic, value, self.agenda.now + node.skew_s)
+        self._publications.ask(node, call, seq, topic, value, self.agenda.now)
         self._carry_out(node, effects)
         return True
-
-    def _is_made(self, node: Node, row: EventRow) -> None:
-        """The event exists from now on, with the time of its node's clock, and knows what its
-        application had been handed."""
-        node.stamped(row.seq)
-        row.seen = _json(node.seen())
 
     def subscribe(
         self,
@@ -264,14 +229,7 @@ class World:
         ended = Ending(not under_way, self.agenda.now, within, under_way)
         for call in list(self._setting):
             self._set_done(call)
-        for event, row in self._unanswered.items():
-            if self.nodes[row.publisher].life != self._lives[event] or is_young(
-                ended, row.published_at
-            ):
-                row.outcome = "unknown"
-            self._trace.write("events", row)
-        self._unanswered.clear()
-        self._lives.clear()
+        self._publications.finish(self.nodes, ended)
         self._trace.ended(ended)
         return ended
 
@@ -415,15 +373,8 @@ class World:
     def _answer(self, node: Node, effect: Answer) -> None:
         now = self.agenda.now
         call = effect.call
-        row = self._unanswered.pop(call, None)
-        if row is not None:
-            del self._lives[call]
-            row.outcome = effect.outcome
-            if effect.outcome == "accepted":
-                row.accepted_at = now
-            if effect.stamp:
-                row.stamp = msgspec.json.encode(dict(effect.stamp)).decode()
-            self._trace.write("events", row)
+        if self._publications.answer(effect, now):
+            pass
         elif topics := self._subscribing.pop(call, None):
             self._hold(node, topics)
         elif call in self._setting:
@@ -437,12 +388,7 @@ class World:
             self.application.answered(node.name, call, effect.outcome)
 
     def _launched(self, node: Node, effect: Launched) -> None:
-        """A publication that has waited in its machine is made: now it has its name."""
-        row, event = self._unanswered.pop(effect.call), effect.event
-        row.event, row.seq, row.launched_at = event.id, event.seq, self.agenda.now
-        self._is_made(node, row)
-        self._unanswered[event.id] = row
-        self._lives[event.id] = self._lives.pop(effect.call)
+        self._publications.launch(node, effect, self.agenda.now)
 
     def _hold(self, node: Node, topics: list[str]) -> None:
         node.held.update(topics)
