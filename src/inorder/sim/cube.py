@@ -6,6 +6,7 @@ the order of all names: services are peers like the others.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import cast
@@ -13,7 +14,6 @@ from typing import cast
 from inorder.core.machine import Machine
 from inorder.guarantee.peer import Peered, order_of
 from inorder.protocols.cube.peers import Peers
-from inorder.protocols.cube.table import shared
 from inorder.sim.scenario import Scenario
 from inorder.sim.world import World
 
@@ -23,7 +23,7 @@ def preset(peers: Iterable[Machine], topics: Iterable[str], members: Iterable[st
     all_peers = [cast(Peered, peer) for peer in peers]
     known = all_peers[0].peers
     mask = sum(1 << known.ids[name] for name in members)
-    ones = shared(len(known.names), mask, 1)
+    ones = array("I", (mask >> number & 1 for number in range(len(known.names))))
     for peer in all_peers:
         if mask >> known.ids[peer.name] & 1:
             for topic in topics:

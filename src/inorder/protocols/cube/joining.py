@@ -20,6 +20,7 @@ from typing import Any
 
 from inorder.core.effect import Effect, Persist
 from inorder.core.errors import BadMessage
+from inorder.core.table import Numbers
 from inorder.protocols.cube.messages import (
     ACT,
     GONE,
@@ -37,7 +38,6 @@ from inorder.protocols.cube.messages import (
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.peers import Peers
 from inorder.protocols.cube.record import record_of
-from inorder.protocols.cube.table import Shared
 from inorder.protocols.cube.topic import Topic
 from inorder.protocols.cube.trees import Trees
 from inorder.protocols.cube.wave import Key, Wave
@@ -75,7 +75,7 @@ class Joining(ABC):
 
     # Its own membership.
 
-    def preset(self, name: str, members: int, sources: int, ones: Shared) -> None:
+    def preset(self, name: str, members: int, sources: int, ones: Numbers) -> None:
         """Be what these masks say, as if everybody had joined once, one after the other."""
         role = MEMBER if members >> self._me & 1 else SOURCE
         self._topic(name).preset(members, sources, role, ones)
@@ -83,7 +83,7 @@ class Joining(ABC):
     def _topic(self, name: str) -> Topic:
         topic = self._topics.get(name)
         if topic is None:
-            topic = self._topics[name] = Topic(len(self._names))
+            topic = self._topics[name] = Topic()
         return topic
 
     def _check_source(self, parent: int, source: int, number: int) -> None:

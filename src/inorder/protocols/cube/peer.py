@@ -408,8 +408,7 @@ class Peer(Joining):
 
     def become(self, state: State[Any]) -> None:
         """Take over the state of a peer with the same machine inside, which is restored already."""
-        count = len(self._names)
-        self._topics = {name: Topic.unpacked(count, each) for name, each in state.topics.items()}
+        self._topics = {name: Topic.unpacked(each) for name, each in state.topics.items()}
         self._calls = state.calls
         self._trees.become(state.trees)
 

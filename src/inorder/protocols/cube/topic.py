@@ -23,8 +23,8 @@ from typing import Any, Generic, Literal
 from msgspec import Struct
 
 from inorder.core.event import Scalar
+from inorder.core.table import Numbers, Table
 from inorder.protocols.cube.messages import GONE, MEMBER, SOURCE, Body, Pub
-from inorder.protocols.cube.table import Shared, Table
 
 # out: no member. join: the SUB wave is on its way; act: the ACT wave; in: everything published
 # from now on will come. leave: the UNS wave is on its way.
@@ -61,13 +61,12 @@ class Topic:
     """What a peer knows of a topic, and what it has been asked to do there."""
 
     __slots__ = (
-        "_count", "ahead", "begun", "calls", "change", "changes", "counts", "early", "have",
+        "ahead", "begun", "calls", "change", "changes", "counts", "early", "have",
         "members", "next", "outstanding", "phase", "reserved", "role", "sources", "start",
         "wanted",
     )  # fmt: skip
 
-    def __init__(self, count: int) -> None:
-        self._count = count
+    def __init__(self) -> None:
         self.phase: Phase = "out"
         self.role = GONE
         # Whether the machine inside holds the topic, from its wish to its leaving.
@@ -84,18 +83,17 @@ class Topic:
 
     def forget(self) -> None:
         """What belongs to one membership."""
-        count = self._count
         # The view: the last change heard of each peer, and what it is. One that is known and
         # neither member nor source has left.
-        self.changes = Table(count)
+        self.changes = Table()
         self.members = 0
         self.sources = 0
         # Which origins have begun here, with which number, and from which on they count (0: none).
         self.begun = 0
-        self.start = Table(count)
-        self.counts = Table(count)
+        self.start = Table()
+        self.counts = Table()
         # Up to which number everything of an origin has come, and what came beyond.
-        self.have = Table(count)
+        self.have = Table()
         self.ahead: dict[int, list[int]] = {}
         # What came before this peer was in.
         self.early: list[tuple[int, Pub[Any]]] = []
@@ -161,17 +159,17 @@ class Topic:
         self.have[origin] = number
         return True
 
-    def preset(self, members: int, sources: int, role: int, ones: Shared) -> None:
+    def preset(self, members: int, sources: int, role: int, ones: Numbers) -> None:
         """The state after all these have joined one after the other, before any publication."""
         self.phase = "in"
         self.role = role
         self.change = 1
         self.members, self.sources = members, sources
-        self.changes = Table(self._count, ones)
+        self.changes = Table(ones)
         if role == MEMBER:
             self.begun = members | sources
-            self.start = Table(self._count, ones)
-            self.counts = Table(self._count, ones)
+            self.start = Table(ones)
+            self.counts = Table(ones)
 
     # Snapshots.
 
@@ -180,19 +178,19 @@ class Topic:
             self.phase, self.role, self.wanted, self.change, self.next, self.reserved,
             list(self.calls), self.outstanding,
             tuple(octets(mask) for mask in (self.members, self.sources, self.begun)),
-            tuple(table.packed() for table in (self.changes, self.start, self.counts, self.have)),
+            tuple(table.pairs() for table in (self.changes, self.start, self.counts, self.have)),
             sorted(self.ahead.items()), self.early,
         )  # fmt: skip
 
     @classmethod
-    def unpacked(cls, count: int, packed: Packed[Any]) -> Topic:
-        topic = cls(count)
+    def unpacked(cls, packed: Packed[Any]) -> Topic:
+        topic = cls()
         topic.phase, topic.role, topic.wanted = packed.phase, packed.role, packed.wanted
         topic.change, topic.next, topic.reserved = packed.change, packed.next, packed.reserved
         topic.calls = deque(packed.calls)
         topic.outstanding = packed.outstanding
         topic.members, topic.sources, topic.begun = map(mask_of, packed.masks)
-        tables = [Table.unpacked(count, pairs) for pairs in packed.tables]
+        tables = [Table.of(pairs) for pairs in packed.tables]
         topic.changes, topic.start, topic.counts, topic.have = tables
         topic.ahead = dict(packed.ahead)
         topic.early = packed.early
@@ -211,7 +209,7 @@ class Packed(Struct, Generic[Body], array_like=True):
     calls: list[Enter | Exit | Publish | Spread[Body]]
     outstanding: int
     masks: tuple[bytes, ...]
-    tables: tuple[list[tuple[int, int]], ...]
+    tables: tuple[tuple[tuple[int, int], ...], ...]
     ahead: list[tuple[int, list[int]]]
     early: list[tuple[int, Pub[Body]]]
 
