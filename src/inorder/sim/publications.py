@@ -41,6 +41,9 @@ class Publications:
         self._lives: dict[str, int] = {}
         self._waited = 0
 
+    def __len__(self) -> int:
+        return len(self._rows)
+
     def ask(
         self, node: Node, call: str, seq: int, topic: str, value: Mapping[str, Any], now: float
     ) -> None:

@@ -6,27 +6,18 @@ raise `BadScenario` with the dotted key and what is allowed there.
 
 from __future__ import annotations
 
-from math import pi
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
 
-from inorder.core.errors import BadScenario, PredicateError, UnknownName
-from inorder.core.limits import (
-    CUBE_WINDOW_MAX,
-    SCENARIO_BROKERS_MAX,
-    SCENARIO_EVENTS_MAX,
-    SCENARIO_NODES_MAX,
-    SCENARIO_TOPICS_MAX,
-    SIM_CONVERGE_S_MAX,
-)
+from inorder.core.errors import BadScenario
 from inorder.core.settings import convert
 from inorder.guarantee.registry import Guarantee, guarantee
 from inorder.protocols.cube.options import Options as CubeOptions
 from inorder.sim import graphs, laws
-from inorder.sim.faults import Faults, Partition
+from inorder.sim.faults import Faults
 
 
 class BrokersTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -167,6 +158,8 @@ class SubscribersTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     exponent: float = 1.0
     # The probability that a delivery is answered by a publication on the same topic.
     reply: float = 0.0
+    # Publications per second, each, on the topics that it holds from the beginning.
+    rate: float = 0.0
     # What is wanted of the topics, with its parameters: a value, or a law like an attribute's that
     # every update draws anew; and updates per second, each.
     where: str | None = None
@@ -189,9 +182,13 @@ class SubscribersTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class ChurnTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[churn]`: subscription changes per second over all subscribers, between two times."""
+    """`[churn]`, between two times: `rate` changes of a topic per second, over all subscribers; or
+    `session`, how long each stays with all its topics before one of the `spare` subscribers, who
+    begin without any, takes its place."""
 
-    rate: float
+    rate: float = 0.0
+    session: laws.Law | None = None
+    spare: int = 0
     start: float = 0.0
     until: float | None = None
 
@@ -291,192 +288,11 @@ def _replaced(order: dict[str, Any], by: dict[str, Any]) -> dict[str, Any]:
 
 def from_table(table: dict[str, Any]) -> Scenario:
     """Validate a scenario that is a table already: part of a larger file, or built in code."""
+    from inorder.sim.validate import validate
+
     scenario: Scenario = convert(table, Scenario, "")
-    _validate(scenario)
+    validate(scenario)
     return scenario
-
-
-def _validate(s: Scenario) -> None:
-    """What types alone cannot say."""
-    try:
-        s.options  # noqa: B018 (validates)
-    except UnknownName as error:
-        raise BadScenario("order.guarantee", str(error)) from None
-    s.attributes  # noqa: B018 (validates)
-    topics = s.topic_names
-    bounds: list[tuple[str, float, float, float]] = [
-        ("duration", s.duration, 0.0, 1e9),
-        ("settle", s.settle, 0.0, SIM_CONVERGE_S_MAX),
-        ("within", s.window, 0.0, SIM_CONVERGE_S_MAX),
-        ("topics", s.topics if isinstance(s.topics, int) else len(topics), 1, SCENARIO_TOPICS_MAX),
-        ("publishers.count", s.publishers.count, 0, SCENARIO_NODES_MAX),
-        ("publishers.rate", s.publishers.rate, 0.0, 1e6),
-        ("publishers.bytes", s.publishers.bytes, 0, 1_000_000),
-        ("publishers.share", s.publishers.share, 1e-9, 1.0),
-        ("network.nodes", s.network.nodes or 1, 1, SCENARIO_NODES_MAX),
-        ("network.processing", s.network.processing, 0.0, 1e3),
-        ("network.bandwidth", s.network.bits_per_s, 1.0, 1e15),
-        ("network.transmission", s.network.transmission or 0.0, 0.0, 1e3),
-        ("network.mean", s.network.mean, 1e-9, 1e3),
-        ("network.join", s.network.join, 0.0, 1e3),
-        ("network.sync", s.network.sync, 0.0, 1e3),
-        ("faults.until", s.faults_until, 0.0, 1e9),
-        ("faults.loss_max", s.faults.loss_max, 0.0, 1.0),
-        ("faults.duplicate_max", s.faults.duplicate_max, 0.0, 1.0),
-        ("faults.reorder_max", s.faults.reorder_max, 0.0, 1.0),
-    ]
-    for number, group in enumerate(s.subscribers, 1):
-        key = f"subscribers[{number}]"
-        bounds.append((f"{key}.count", group.count, 0, SCENARIO_NODES_MAX))
-        bounds.append((f"{key}.per", group.per, 1, len(topics)))
-        bounds.append((f"{key}.reply", group.reply, 0.0, 1.0))
-        bounds.append((f"{key}.updates", group.updates, 0.0, 1e6))
-        _validate_filter(key, group)
-        if isinstance(group.topics, tuple):
-            _known(f"{key}.topics", group.topics, topics)
-    if s.churn:
-        bounds.append(("churn.rate", s.churn.rate, 0.0, 1e6))
-    for key, value, low, high in bounds:
-        if not low <= value <= high:
-            raise BadScenario(key, f"{value:g} is not between {low:g} and {high:g}")
-    if len(set(topics)) != len(topics):
-        raise BadScenario("topics", "a name occurs twice")
-    if s.publishers.count * s.publishers.rate * s.duration > SCENARIO_EVENTS_MAX:
-        raise BadScenario("publishers.rate", f"gives more than {SCENARIO_EVENTS_MAX} events")
-    _validate_model(s.network)
-    _validate_brokers(s.network)
-    _validate_cube(s)
-    _validate_faults(s)
-
-
-def _validate_model(network: NetworkTable) -> None:
-    for key, law in (("delay", network.delay), ("propagation", network.propagation)):
-        if problem := laws.problem(law):
-            raise BadScenario(f"network.{key}", problem)
-    if network.classes == "message" and network.model != "wan":
-        raise BadScenario("network.classes", 'has no meaning without model = "wan"')
-    if network.transmission is None:
-        return
-    if network.model != "packet":
-        raise BadScenario("network.transmission", 'has no meaning without model = "packet"')
-    if network.bandwidth is not None:
-        problem = "has no meaning beside network.bandwidth: a byte takes its time, or a copy does"
-        raise BadScenario("network.transmission", problem)
-
-
-def _validate_brokers(network: NetworkTable) -> None:
-    table = network.brokers
-    if network.overlay != "brokers":
-        if table != BrokersTable():
-            raise BadScenario("network.brokers", 'has no meaning without overlay = "brokers"')
-        return
-    if network.model != "ideal":
-        raise BadScenario("network.model", "has no meaning with brokers: see network.brokers.link")
-    if network.nodes is not None:
-        raise BadScenario("network.nodes", "has no meaning with brokers: see network.brokers.count")
-    key = "network.brokers"
-    wave = table.congestion or laws.Wave(period=1.0, height=0.0)
-    workers = 1 if table.workers is None else table.workers
-    bounds: list[tuple[str, float, float, float]] = [
-        ("count", table.count, 1, SCENARIO_BROKERS_MAX),
-        ("workers", workers, 1, SCENARIO_NODES_MAX),
-        ("slow", table.slow, 0, table.count),
-        ("slow_factor", table.slow_factor, 1e-3, 1e6),
-        ("congestion.period", wave.period, 1e-3, 1e9),
-        ("congestion.height", wave.height, 0.0, 1e6),
-    ]
-    for name, value, low, high in bounds:
-        if not low <= value <= high:
-            raise BadScenario(f"{key}.{name}", f"{value:g} is not between {low:g} and {high:g}")
-    if wave.fall >= 1.0:
-        # Else messages would overtake each other by the wave alone, whatever the brokers do.
-        most = wave.period / pi
-        raise BadScenario(f"{key}.congestion.height", f"{wave.height:g} is not below {most:g}")
-    if table.diameter is not None:
-        if table.shape != "long":
-            raise BadScenario(f"{key}.diameter", 'has no meaning without shape = "long"')
-        if problem := graphs.impossible(table.count, table.diameter):
-            raise BadScenario(f"{key}.diameter", problem)
-    for name, law in (("link", table.link), ("processing", table.processing)):
-        if problem := laws.problem(law):
-            raise BadScenario(f"{key}.{name}", problem)
-    _validate_content(key, table)
-
-
-def _validate_cube(s: Scenario) -> None:
-    table = s.network.cube
-    if s.network.overlay != "cube":
-        if table != CubeTable():
-            raise BadScenario("network.cube", 'has no meaning without overlay = "cube"')
-        return
-    key = "network.cube"
-    bounds = [("window", table.window, 1, CUBE_WINDOW_MAX), ("resend", table.resend, 1e-6, 1e6)]
-    for name, value, low, high in bounds:
-        if not low <= value <= high:
-            raise BadScenario(f"{key}.{name}", f"{value:g} is not between {low:g} and {high:g}")
-
-
-def _validate_content(key: str, table: BrokersTable) -> None:
-    if table.match == "topic":
-        for name in CONTENT_KEYS:
-            if getattr(table, name) != getattr(BrokersTable(), name):
-                raise BadScenario(f"{key}.{name}", 'has no meaning without match = "content"')
-        return
-    from inorder.content.choices import engine_named, summary_named
-
-    for name, look in (("engine", engine_named), ("summary", summary_named)):
-        try:
-            look(getattr(table, name))
-        except UnknownName as error:
-            raise BadScenario(f"{key}.{name}", str(error)) from None
-    for name in ("hold", "margin", "min_interval"):
-        value = getattr(table, name)
-        if not 0.0 <= value <= 1e6:
-            raise BadScenario(f"{key}.{name}", f"{value:g} is not between 0 and 1e+06")
-    if table.margin and not table.hold:
-        raise BadScenario(f"{key}.margin", "has no meaning without hold")
-
-
-def _validate_filter(key: str, group: SubscribersTable) -> None:
-    if group.where is None:
-        if group.parameters or group.updates:
-            raise BadScenario(f"{key}.where", "is missing: parameters and updates are of a where")
-        return
-    from inorder.content.predicate import Predicate
-    from inorder.sim.drawn import first
-
-    try:
-        laws_of = group.laws
-    except BadScenario as error:
-        raise BadScenario(f"{key}.{error.key}", error.problem) from None
-    try:
-        predicate = Predicate.parse(group.where)
-        predicate.check({**group.constants, **{name: first(law) for name, law in laws_of.items()}})
-    except PredicateError as error:
-        raise BadScenario(f"{key}.where", str(error)) from None
-
-
-def _validate_faults(s: Scenario) -> None:
-    from inorder.sim.workload import node_names
-
-    known = [*node_names(s), *s.guarantee.services(s.topic_names, s.options)]
-    brokers = s.network.brokers.names if s.network.overlay == "brokers" else []
-    for number, fault in enumerate(s.faults.list, 1):
-        key = f"faults.list[{number}]"
-        named = getattr(fault, "nodes", None) or (getattr(fault, "node", None),)
-        # Any broker can be cut off; only one that matches has a machine that could crash.
-        cut = isinstance(fault, Partition) or s.matches_content
-        there = [*known, *brokers] if cut else known
-        _known(key, [name for name in named if name is not None], there)
-        if not 0.0 <= fault.at <= s.faults_until:
-            raise BadScenario(f"{key}.at", f"{fault.at:g} is not before {s.faults_until:g}")
-
-
-def _known(key: str, names: Any, known: Any) -> None:
-    for name in names:
-        if name not in known:
-            some = ", ".join(list(known)[:12]) + (", ..." if len(known) > 12 else "")
-            raise BadScenario(key, f"{name!r} is not one of {some}")
 
 
 def attribute_law(key: str, table: dict[str, Any]) -> Attribute:

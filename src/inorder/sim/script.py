@@ -171,12 +171,15 @@ class Stage:
         if not ordered:
             del options["links"]
         network = options.pop("network", "direct")
-        window, preset = options.pop("window", 1), str(options.pop("preset", ""))
+        window, preset = 1, ""
+        if network == "cube":
+            window = int(str(options.pop("window", 1)))
+            preset = str(options.pop("preset", ""))
         self._options = options
         machines = self._services()
         if network == "cube":
             self._peers = Peers([*machines, *names])
-            self._cube = CubeOptions(window=int(str(window)), links="trusted")
+            self._cube = CubeOptions(window=window, links="trusted")
             machines = {name: self._peer(name) for name in [*machines, *names]}
             if preset:
                 cube.preset(machines.values(), self._topics, preset.split(","))

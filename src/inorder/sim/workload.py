@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from inorder.core.event import Event, Scalar
 from inorder.sim import faults, topics
 from inorder.sim.drawn import Drawn
 from inorder.sim.models import Delays
-from inorder.sim.scenario import Scenario, SubscribersTable
+from inorder.sim.scenario import ChurnTable, Scenario, SubscribersTable
 from inorder.sim.world import World
 
 # A reply to a reply to a reply is the last: a chain of causes long enough for any check.
@@ -79,8 +80,13 @@ def node_names(scenario: Scenario) -> list[str]:
 def tell(scenario: Scenario, seed: int) -> Story:
     """Draw the story of a seed; publications are generated as they are needed."""
     names = publisher_names(scenario)
+    publications = {name: _publications(scenario, f"{seed}", name) for name in names}
+    for group in scenario.subscribers:
+        if group.rate:
+            for node in subscriber_names(group):
+                publications[node] = _contributions(scenario, f"{seed}", group, node)
     return Story(
-        publications={name: _publications(scenario, f"{seed}", name) for name in names},
+        publications=publications,
         operations=_operations(scenario, f"{seed}"),
         faults=faults.draw(
             scenario.faults,
@@ -125,6 +131,19 @@ def _publications(scenario: Scenario, seed: str, name: str) -> Iterator[Publicat
         at += period if table.arrivals == "periodic" else rng.expovariate(table.rate)
 
 
+def _contributions(
+    scenario: Scenario, seed: str, group: SubscribersTable, node: str
+) -> Iterator[Publication]:
+    """What a subscriber publishes, on the topics that it holds from the beginning."""
+    rng = Random(f"{seed}/contributions/{node}")
+    drawn = Drawn(scenario.attributes)
+    held = _wanted(scenario, seed, group, node)
+    at = rng.expovariate(group.rate)
+    while at <= scenario.duration:
+        yield Publication(at, rng.choice(held), _value(scenario, drawn, rng))
+        at += rng.expovariate(group.rate)
+
+
 def _updates(scenario: Scenario, group: SubscribersTable, seed: str, node: str) -> Iterator[Update]:
     rng = Random(f"{seed}/updates/{node}")
     drawn = Drawn(group.laws)
@@ -141,24 +160,56 @@ def _value(scenario: Scenario, drawn: Drawn, rng: Random) -> dict[str, Scalar]:
     return value
 
 
-def _operations(scenario: Scenario, seed: str) -> list[Operation]:
+def _wanted(scenario: Scenario, seed: str, group: SubscribersTable, node: str) -> list[str]:
+    """The topics that a subscriber holds from the beginning."""
     names = scenario.topic_names
-    operations: list[Operation] = []
-    held: dict[str, list[str]] = {}
-    for group in scenario.subscribers:
-        picker = None
-        if not isinstance(group.topics, tuple) and group.topics != "all":
-            weights = topics.weights(group.topics, len(names), group.share, group.exponent)
-            picker = topics.Picker(names, weights)
-        for node in subscriber_names(group):
-            if picker:
-                wanted = picker.pick_several(Random(f"{seed}/subscriber/{node}"), group.per)
-            else:
-                wanted = list(group.topics if isinstance(group.topics, tuple) else names)
-            held[node] = wanted
-            operations.append(Operation(0.0, node, "subscribe", tuple(wanted)))
-    operations.extend(_churn(scenario, seed, held))
+    if isinstance(group.topics, tuple):
+        return list(group.topics)
+    if group.topics == "all":
+        return list(names)
+    weights = topics.weights(group.topics, len(names), group.share, group.exponent)
+    picker = topics.Picker(names, weights)
+    return picker.pick_several(Random(f"{seed}/subscriber/{node}"), group.per)
+
+
+def _operations(scenario: Scenario, seed: str) -> list[Operation]:
+    held = {
+        node: _wanted(scenario, seed, group, node)
+        for group in scenario.subscribers
+        for node in subscriber_names(group)
+    }
+    churn = scenario.churn
+    spare = list(held)[len(held) - churn.spare :] if churn else []
+    operations = [
+        Operation(0.0, node, "subscribe", tuple(topics))
+        for node, topics in held.items()
+        if node not in spare
+    ]
+    if churn is not None and churn.session is not None:
+        operations.extend(_sessions(scenario, churn, seed, held, spare))
+    else:
+        operations.extend(_churn(scenario, seed, held))
     return operations
+
+
+def _sessions(
+    scenario: Scenario, churn: ChurnTable, seed: str, held: dict[str, list[str]], spare: list[str]
+) -> Iterator[Operation]:
+    """Subscribers stay for a while each; who leaves is replaced by who has been away longest."""
+    assert churn.session is not None
+    rng = Random(f"{seed}/sessions")
+    until = scenario.duration if churn.until is None else churn.until
+    away = deque(spare)
+    ends = [(churn.start + churn.session.draw(rng), node) for node in held if node not in spare]
+    heapify(ends)
+    while ends and ends[0][0] <= until:
+        at, node = heappop(ends)
+        yield Operation(at, node, "unsubscribe", tuple(held[node]))
+        away.append(node)
+        # Not the one that has just left, unless it is the only one.
+        successor = away.popleft()
+        yield Operation(at, successor, "subscribe", tuple(held[successor]))
+        heappush(ends, (at + churn.session.draw(rng), successor))
 
 
 def _churn(scenario: Scenario, seed: str, held: dict[str, list[str]]) -> Iterator[Operation]:

@@ -28,10 +28,11 @@ business of their view change, which says `declare`.
 Theory. The diagnosis is that of the thesis (topology.py), section 2.4, with two corrections.
 
 Who tests whom (V4). The published rule, "i tests j if j comes first in cluster s of i", makes
-several peers test j in one round, and misses its bound. The rule above has a closed form. Say i
-holds somebody in its cluster t < s to be correct. That peer is nearer than i to every j of i's
-cluster s that differs in bit t - 1 from the head, i xor 2^(s-1). So i tests the head, and those
-that differ from it in free bits only: bits t - 1 for which all of i's cluster t is faulty.
+several peers test j in one round, and with a test a round it misses its bound. The rule above has a
+closed form. Say i holds somebody in its cluster t < s to be correct. That peer is nearer than i to
+every j of i's cluster s that differs in bit t - 1 from the head, i xor 2^(s-1). So i tests the
+head, and those that differ from it in free bits only: bits t - 1 for which all of i's cluster t is
+faulty.
 
 Why s goes down. Say all correct peers of each sub-cube of h - 1 dimensions know its faulty ones.
 What i tests in rounds h and below depends on i's own such sub-cube alone, so no test is missed: in
@@ -44,7 +45,6 @@ a turn at every step: of nine peers 0, 1, 6 and 8 crash, and it takes 19 rounds;
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Protocol
@@ -133,7 +133,7 @@ Out = tuple[int, Test | Tested] | Suspects | Withdraws | Declares | Wakes
 # State.
 
 
-class Asked(Struct, array_like=True):
+class Asked(Struct):
     """A peer that has not answered: the number of the first such test, and when the latest is due;
     None if that has gone by."""
 
@@ -141,68 +141,84 @@ class Asked(Struct, array_like=True):
     due: float | None
 
 
-class DetectorState(Struct):
+class DetectorState(Struct, frozen=True, array_like=True):
+    """Everything a detector knows. Rows are by peer."""
+
     # Rounds begun; tests carry this number.
     round: int = 0
-    # Above 0 only.
-    counters: dict[int, int] = {}
-    asked: dict[int, Asked] = {}
-    # When a suspicion came up here, of those that are not declared; and who is declared, sorted.
-    since: dict[int, float] = {}
-    declared: list[int] = []
+    counters: Rows = ()
+    asked: tuple[tuple[int, int, float | None], ...] = ()
+    since: tuple[tuple[int, float], ...] = ()
+    declared: tuple[int, ...] = ()
     # When the timer for what is due was set to run out.
     wakes_at: float | None = None
 
 
-class Detector:
-    """The detector of peer `me` of `count`, a part of a peer's machine that owns its state."""
+FRESH = DetectorState()
 
-    def __init__(
-        self, me: int, count: int, options: Timing, state: DetectorState | None = None
-    ) -> None:
+
+class Detector:
+    """The detector of peer `me` of `count`, a part of a peer's machine."""
+
+    def __init__(self, me: int, count: int, options: Timing, state: DetectorState = FRESH) -> None:
         assert 0 <= me < count
         self.me = me
         self.count = count
         self.options = options
-        self.s = DetectorState() if state is None else state
         self._d = dimensions(count)
-        # Derived: who is declared, who is held to be correct, bit n for peer n; and the digest,
-        # None if it is not known.
-        self._declared = _mask(self.s.declared)
-        self._correct = ((1 << count) - 1) & ~(self._declared | _mask(self.s.since))
+        self._round = state.round
+        # By peer: its counter if that is above 0, the test it owes, and since when it is suspected
+        # here, if it is and is not declared.
+        self._counters = dict(state.counters)
+        self._asked = {peer: Asked(number, due) for peer, number, due in state.asked}
+        self._since = dict(state.since)
+        self._wakes_at = state.wakes_at
+        # Bit n for peer n: who is declared; and, derived, who is held to be correct.
+        self._declared = _mask(state.declared)
+        self._correct = ((1 << count) - 1) & ~(self._declared | _mask(self._since))
+        # Derived, None if it is not known.
         self._digest: bytes | None = None
+
+    def state(self) -> DetectorState:
+        """Equal detectors give equal states, whatever came in which order."""
+        return DetectorState(
+            self._round,
+            self._rows(),
+            tuple((peer, asked.number, asked.due) for peer, asked in sorted(self._asked.items())),
+            tuple(sorted(self._since.items())),
+            self.declared,
+            self._wakes_at,
+        )
 
     # Inputs.
 
     def begin(self, now: float) -> list[Out]:
         """A process begins, or begins again: what was due in its former life is forgotten, and
         suspicions are as young as the process, whose clock may be another one."""
-        s = self.s
         if self._d == 0:
             return []  # alone, a peer has nobody to test
-        for asked in s.asked.values():
+        for asked in self._asked.values():
             asked.due = None
-        s.since = dict.fromkeys(s.since, now)
-        s.wakes_at = None
+        self._since = dict.fromkeys(self._since, now)
+        self._wakes_at = None
         return [Wakes(ROUND, self.options.round_s), *self._wakes(now)]
 
     def tick(self, now: float) -> list[Out]:
         """The next round."""
         outs = self._overdue(now)
         outs.append(Wakes(ROUND, self.options.round_s))
-        s = self.s
-        test = Test(s.round + 1, self._digest_of_counters())
-        for peer in self.duties(self._d - s.round % self._d):
-            asked = s.asked.setdefault(peer, Asked(test.number, None))
+        test = Test(self._round + 1, self._digest_of_counters())
+        for peer in self.duties(self._d - self._round % self._d):
+            asked = self._asked.setdefault(peer, Asked(test.number, None))
             if asked.due is None:
                 asked.due = now + self.options.test_timeout_s
                 outs.append((peer, test))
-        s.round += 1
+        self._round += 1
         return outs + self._wakes(now)
 
     def expire(self, now: float) -> list[Out]:
         """The timer for what is due has run out."""
-        self.s.wakes_at = None
+        self._wakes_at = None
         return self._overdue(now) + self._wakes(now)
 
     def heard(self, source: int, message: Test | Tested, now: float) -> list[Out]:
@@ -213,15 +229,15 @@ class Detector:
             same = message.digest == self._digest_of_counters()
             return [(source, Tested(message.number, () if same else self._rows()))]
         self._check(source, message.rows)
-        asked = self.s.asked.get(source)
-        if asked is None or not asked.number <= message.number <= self.s.round:
+        asked = self._asked.get(source)
+        if asked is None or not asked.number <= message.number <= self._round:
             return []
-        del self.s.asked[source]
+        del self._asked[source]
         outs: list[Out] = []
         for peer, counter in message.rows:
-            if counter > self.s.counters.get(peer, 0):
+            if counter > self._counters.get(peer, 0):
                 outs += self._turn(peer, counter, now)
-        counter = self.s.counters.get(source, 0)
+        counter = self._counters.get(source, 0)
         if counter & 1:
             outs += self._turn(source, counter + 1, now)
         return outs + self._wakes(now)
@@ -230,20 +246,17 @@ class Detector:
         """Others have declared these, and all peers are to agree: as if this one had, too."""
         for peer in peers:
             assert peer != self.me
-            if not self._declared >> peer & 1:
-                self.s.since.pop(peer, None)
-                self.s.asked.pop(peer, None)
-                insort(self.s.declared, peer)
-                self._declared |= 1 << peer
-                self._correct &= ~(1 << peer)
+            self._since.pop(peer, None)
+            self._asked.pop(peer, None)
+            self._declared |= 1 << peer
+            self._correct &= ~(1 << peer)
 
     def readmit(self, peer: int) -> None:
         """A declared peer has joined again in another life: it is tested like any other."""
         if self._declared >> peer & 1:
-            self.s.declared.remove(peer)
             self._declared ^= 1 << peer
             self._correct |= 1 << peer
-            counter = self.s.counters.get(peer, 0)
+            counter = self._counters.get(peer, 0)
             if counter & 1:
                 self._turn(peer, counter + 1, 0.0)
 
@@ -253,6 +266,10 @@ class Detector:
     def correct(self) -> int:
         """Who is held to be correct, as a mask: neither suspected nor declared."""
         return self._correct
+
+    @property
+    def declared(self) -> tuple[int, ...]:
+        return tuple(peer for peer in range(self.count) if self._declared >> peer & 1)
 
     def duties(self, s: int) -> Iterator[int]:
         """Whom this peer tests in a round of cluster index s (see Theory)."""
@@ -277,56 +294,53 @@ class Detector:
 
     def _turn(self, peer: int, counter: int, now: float) -> list[Out]:
         """A counter rises."""
-        s = self.s
         if peer == self.me:
             counter += counter & 1
-        s.counters[peer] = counter
+        self._counters[peer] = counter
         self._digest = None
         if peer == self.me or self._declared >> peer & 1:
             return []
-        was_suspected = peer in s.since
+        was_suspected = peer in self._since
         if counter & 1:
             # Also if it is suspected: somebody has withdrawn that, and this is another suspicion.
-            s.since[peer] = now
+            self._since[peer] = now
             self._correct &= ~(1 << peer)
             return [] if was_suspected else [Suspects(peer)]
         if was_suspected:
-            del s.since[peer]
+            del self._since[peer]
             self._correct |= 1 << peer
             return [Withdraws(peer)]
         return []
 
     def _overdue(self, now: float) -> list[Out]:
         """What has become of everything that was due by now."""
-        s = self.s
         outs: list[Out] = []
-        for peer, asked in sorted(s.asked.items()):
+        for peer, asked in sorted(self._asked.items()):
             if asked.due is not None and asked.due <= now:
                 asked.due = None
-                counter = s.counters.get(peer, 0)
+                counter = self._counters.get(peer, 0)
                 if counter & 1 == 0:
                     outs += self._turn(peer, counter + 1, now)
         after_s = self.options.declare_after_s
-        if old := sorted(peer for peer, since in s.since.items() if since + after_s <= now):
+        if old := sorted(peer for peer, since in self._since.items() if since + after_s <= now):
             self.declare(old)
             outs.append(Declares(tuple(old)))
         return outs
 
     def _wakes(self, now: float) -> list[Out]:
         """Set the timer for what is due next, unless it runs out before that."""
-        s = self.s
-        dues = [asked.due for asked in s.asked.values() if asked.due is not None]
-        dues += [since + self.options.declare_after_s for since in s.since.values()]
+        dues = [asked.due for asked in self._asked.values() if asked.due is not None]
+        dues += [since + self.options.declare_after_s for since in self._since.values()]
         if not dues:
             return []
         due = min(dues)
-        if s.wakes_at is not None and s.wakes_at <= due:
+        if self._wakes_at is not None and self._wakes_at <= due:
             return []
-        s.wakes_at = due
+        self._wakes_at = due
         return [Wakes(DEADLINE, max(0.0, due - now))]
 
     def _rows(self) -> Rows:
-        return tuple(sorted(self.s.counters.items()))
+        return tuple(sorted(self._counters.items()))
 
     def _digest_of_counters(self) -> bytes:
         """A few bytes that differ where counters differ; none at all where all are 0."""

@@ -260,9 +260,12 @@ class Peer(Joining):
                 if topic.phase == "in" and topic.role == MEMBER:
                     calls.popleft()  # preset, or a source that has become a member meanwhile
                     if call.role == MEMBER:
+                        self._is_wanted(topic)
                         self._tell_joined(name, topic, now)
                 elif topic.phase in ("out", "in"):
                     calls.popleft()
+                    if call.role == MEMBER:
+                        self._is_wanted(topic)
                     self._enter(name, topic, call.role, now)
                 else:
                     return
@@ -364,16 +367,17 @@ class Peer(Joining):
             elif isinstance(each, Diffuse):
                 self._call(each.topic, Spread(each.message), now)
             elif isinstance(each, Join):
-                self._want(each.topic, now)
+                self._call(each.topic, Enter(MEMBER), now)
             elif isinstance(each, Leave):
                 self._topic(each.topic).wanted = False
                 self._call(each.topic, Exit(), now)
             else:
                 self._out.append(each)
 
-    def _want(self, name: str, now: float) -> None:
-        self._topic(name).wanted = True
-        self._call(name, Enter(MEMBER), now)
+    def _is_wanted(self, topic: Topic) -> None:
+        """The application wants this membership, unless it has left again meanwhile: another
+        membership that it has asked for since is another one."""
+        topic.wanted = not any(isinstance(call, Exit) for call in topic.calls)
 
     def _call(self, name: str, call: Enter | Exit | Spread[Any], now: float) -> None:
         topic = self._topic(name)
