@@ -53,7 +53,7 @@ def test_as_many_hold_topics_at_any_time():
             holding[each.node] = each.topics
         else:
             assert holding.pop(each.node) == each.topics
-        assert len(holding) in (8, 9)
+        assert each.at == 0.0 or len(holding) in (8, 9)
     assert len(holding) == 9
 
 

@@ -51,13 +51,17 @@ def test_the_examples_are_valid():
         ("[[subscribers]]\ntopics = ['x']", "subscribers[1].topics", "'x' is not one of t1"),
         ("[[subscribers]]\nrate = -1", "subscribers[1].rate", "-1 is not between 0 and 1e+06"),
         ("[churn]\nspare = 1", "churn.spare", "has no meaning without churn.session"),
-        ("[churn]\nspare = 2", "churn.spare", "2 is not between 0 and 1"),
+        (
+            "[churn]\nspare = 2\nsession = {law='constant', mean=1}",
+            "churn.spare",
+            "2 is not between 0 and 1",
+        ),
         (
             "[churn]\nrate = 1\nsession = {law='constant', mean=1}",
             "churn.rate",
             "two kinds of churn",
         ),
-        ("[churn]\nsession = {law='constant', mean=-1}", "churn.session", "mean must be"),
+        ("[churn]\nsession = {law='constant', mean=-1}", "churn.session", "mean must not be"),
         ("[network.cube]\nwindow = 2", "network.cube", "has no meaning without overlay"),
         (
             "[network]\noverlay = 'cube'\n[network.cube]\nwindow = 0",

@@ -73,10 +73,11 @@ def validate(s: Scenario) -> None:
         everybody = sum(group.count for group in s.subscribers)
         bounds.append(("churn.rate", s.churn.rate, 0.0, 1e6))
         bounds.append(("churn.spare", s.churn.spare, 0, everybody))
-        _validate_sessions(s.churn)
     for key, value, low, high in bounds:
         if not low <= value <= high:
             raise BadScenario(key, f"{value:g} is not between {low:g} and {high:g}")
+    if s.churn:
+        _validate_sessions(s.churn)
     if len(set(topics)) != len(topics):
         raise BadScenario("topics", "a name occurs twice")
     rates = [s.publishers.count * s.publishers.rate, *(g.count * g.rate for g in s.subscribers)]
