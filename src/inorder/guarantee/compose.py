@@ -6,6 +6,9 @@ Rule 2: a change of values is all or nothing, in force from the call on; `Answer
         when everybody concerned knows it: from then on every event that matches is due.
 Rule 3: a guarantee that needs to know which events can matter (`want`) is told on every change.
 
+Rule 4: an event that is kept back has its place all the same. In front of a machine that takes
+        places (core/place.py) stands a filter that takes them, too; `filtering` chooses.
+
 A topic is held under one filter at a time. Without `where` a topic is held whole, and this machine
 only passes things on. Over a network of content brokers a `BrokerLink` (attach.py) turns joins into
 subscriptions and diffusions into publications, and tells when a version is installed.
@@ -14,7 +17,7 @@ subscriptions and diffusions into publications, and tells when a version is inst
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -27,6 +30,7 @@ from inorder.core.errors import Misuse, PredicateError
 from inorder.core.event import Scalar
 from inorder.core.machine import Accountable, Client, Durable
 from inorder.core.pack import pack, unpacker
+from inorder.core.place import Origin, Place, Places, Placing
 from inorder.guarantee.attach import TIMER, WHOLE, BrokerLink, Wanted, added, is_new
 from inorder.guarantee.registry import Guarantee, guarantee
 from inorder.protocols.fifo.summary import Conjunction, Requirement, equals, has, on_topic
@@ -338,12 +342,54 @@ class Filtering:
         if state.linked:
             raise Misuse("a link begins anew: build the machine and its link again")
         ordered = guarantee(state.guarantee)
-        client = cls(ordered, ordered.client.restore(state.inner))
+        client = filtering(ordered, ordered.client.restore(state.inner))
         for topic, chosen in state.filters.items():
             client._put(topic, chosen)
         client._held = state.held
         client.filtered = state.filtered
         return client
+
+
+class PlacedFiltering(Filtering):
+    """The same in front of a client that takes places."""
+
+    def begins(self, origin: Origin, start: int, counts: int, now: float) -> list[Effect]:
+        return self._passed(self._placing.begins(origin, start, counts, now), now)
+
+    def placed(self, place: Place, source: str, message: Any, now: float) -> list[Effect]:
+        return self._passed(self._placing.placed(place, source, message, now), now)
+
+    def lost(self, place: Place, now: float) -> list[Effect]:
+        return self._passed(self._placing.lost(place, now), now)
+
+    def preset(self, topic: str, origins: Any, me: int, now: float = 0.0) -> list[Effect]:
+        effects: list[Effect] = cast(Any, self._inner).preset(topic, origins, me, now)
+        self._tell(now)
+        return self._passed(effects, now)
+
+    def expanded(self, place: Place) -> Places | None:
+        wanted: Places | None = cast(Any, self._inner).expanded(place)
+        return wanted
+
+    @property
+    def waiting(self) -> int:
+        """Events held back: by the guarantee, since a filter holds nothing."""
+        return getattr(self._inner, "waiting", 0)
+
+    @property
+    def _placing(self) -> Placing:
+        return cast(Placing, self._inner)
+
+
+def filtering(ordered: Guarantee, inner: Client, edge: BrokerLink | None = None) -> Filtering:
+    """A filter that takes places if, and only if, the client behind it does.
+
+    >>> machines = [guarantee(name).client("s", (), None) for name in ("none", "causal")]
+    >>> [isinstance(filtering(guarantee("none"), each), Placing) for each in machines]
+    [False, True]
+    """
+    kind = PlacedFiltering if isinstance(inner, Placing) else Filtering
+    return kind(ordered, inner, edge)
 
 
 def _filter(where: str | None, values: Mapping[str, Any] | None) -> Filter | None:

@@ -15,7 +15,7 @@ from inorder.core.event import Event
 from inorder.core.machine import Builder, Client, Reader
 from inorder.guarantee import none, promises
 from inorder.guarantee.promises import Network
-from inorder.protocols import fifo, total
+from inorder.protocols import causal, fifo, total
 from inorder.protocols.fifo import reader as fifo_log
 from inorder.protocols.fifo.header import Published as Headed
 from inorder.protocols.session.account import describe as describe_sessions
@@ -124,6 +124,15 @@ class Guarantee(Struct, frozen=True):
     describe: Callable[[dict[str, float], Any], list[str]] = lambda account, options: []
     # Whether each diffusion is one event, so that a network can match its content on the way.
     single_events: bool = True
+    # Whether it needs a network that gives places (core/place.py): a log does not yet.
+    needs_places: bool = False
+    # The union of all that its machines say to each other, if it has no log that says so.
+    speaks: Any = None
+
+    @property
+    def messages(self) -> Any:
+        """The union of all that its machines say to each other (wire.Decoder)."""
+        return self.speaks if self.log is NO_LOG else self.log.messages
 
     def promises(self, options: Any, network: Network = "network") -> tuple[str, ...]:
         """What is promised with these options over that kind of network.
@@ -169,6 +178,11 @@ GUARANTEES: dict[str, Guarantee] = {
             skimmer=total_log.skimmer, sequencer=Sequencer, placeholder=total_log.placeholder),
         lambda account, options: describe_sessions(account),
         single_events=False,
+    ),
+    # Over logs it would have the same three verbs: a log is an origin, an offset its number.
+    "causal": Guarantee(
+        "causal", causal.Options, causal.Client, _no_services, promises.of_causal,
+        needs_places=True, speaks=causal.Published,
     ),
 }  # fmt: skip
 

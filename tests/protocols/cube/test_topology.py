@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from inorder.protocols.cube import topology
 from inorder.protocols.cube.topology import (
     children,
     children_down,
@@ -333,9 +332,3 @@ def test_v2_the_published_search_answers_for_a_peer_beyond_the_height():
     # The tree of height 1 below 2 is 2 and 3; 4 is not in it.
     assert published_children(4, 2, 1, set(range(8))) == [5]
     assert children(4, 2, 1, None) == ()
-
-
-def test_the_module_names_what_it_says():
-    assert topology.__doc__ is not None
-    assert "V1" in topology.__doc__
-    assert "V2" in topology.__doc__

@@ -5,7 +5,7 @@ Nothing here uses a closed form, and nothing of it is imported by the product.
 
 from __future__ import annotations
 
-from inorder.protocols.cube.detector import Asked, Detector, Suspects, Test
+from inorder.protocols.cube.detector import Detector
 
 
 def slow_cluster(i, s):
@@ -62,22 +62,13 @@ def published_children(i, r, h, members):
 
 
 class PublishedDetector(Detector):
-    """V4. "i tests j of its cluster s if j comes first in it", down the list until somebody
-    answers, in the round."""
+    """V4. "i tests j of its cluster s if j comes first in it": a test a round."""
 
     def duties(self, s):
         for peer in slow_cluster(self.me, s):
             if self.correct >> peer & 1:
                 yield peer
                 return
-
-    def expire(self, now):
-        outs = super().expire(now)
-        if any(isinstance(out, Suspects) for out in outs):
-            for peer in self.duties(self._d - (self.s.round - 1) % self._d):
-                self.s.asked[peer] = Asked(self.s.round, now + self.options.test_timeout_s)
-                outs.append((peer, Test(self.s.round, self._digest_of_counters())))
-        return outs
 
 
 class RisingDetector(Detector):

@@ -1,0 +1,40 @@
+"""Compressed vector clocks: a stamp names what its publisher has taken in since its event before.
+
+A takes in B's 1 and C's 1 and publishes 1, which names both. A takes in B's 2 and publishes 2,
+which names B's 2 and not C's 1: whoever waits for A's 1 first, as the numbers demand, has C's 1.
+
+Rule 1: members never change: every origin begins with 1. An event whose predecessor was addressed
+        to others only would say too little.
+Rule 2: what an event rests on is in its own stamp and in those of its publisher's earlier events.
+        To read what is not in the stamp itself as "rests on nothing" is wrong for a network that
+        sends together what must come together (erratum A5): see `Client.expanded`.
+
+Theory. K. Birman, A. Schiper, P. Stephenson: Lightweight causal and atomic group multicast, ACM
+Transactions on Computer Systems 9 (3), 1991; the thesis, chapter 4. An event waits for its
+predecessor, hence for all that its predecessor's stamp named: delivery needs the differences only.
+The full clock of an event that waits is what these differences come to, from the first of its
+publisher's events that still waits; what stands before has been taken in.
+"""
+
+from __future__ import annotations
+
+from inorder.core.errors import Misuse
+from inorder.core.place import Origin
+from inorder.protocols.causal.messages import Published
+from inorder.protocols.causal.stamp import Stamps
+
+
+class Clock(Stamps):
+    """What has changed since one's last event."""
+
+    chained = True
+
+    def taken_in(self, origin: Origin, number: int, message: Published) -> None:
+        self.table(origin[0])[origin[1]] = number
+
+    def begins(self, origin: Origin, start: int) -> None:
+        if start != 1:
+            raise Misuse(
+                f"stamps = clock is for members that never change: origin {origin[1]} begins with "
+                f"{start} on {origin[0]!r}; barrier and whole can have that"
+            )
