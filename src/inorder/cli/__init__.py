@@ -7,6 +7,7 @@ import sys
 import typer
 
 from inorder.cli.audit import audit
+from inorder.cli.compare import compare
 from inorder.cli.explore import explore
 from inorder.cli.fit import fit
 from inorder.cli.publish import publish
@@ -27,6 +28,7 @@ app.command()(run)
 app.command()(publish)
 app.command()(subscribe)
 app.command()(simulate)
+app.command()(compare)
 app.command()(audit)
 app.command()(explore)
 app.command()(fit)

@@ -13,7 +13,7 @@ Rule 3: the index knows nothing of what has come: that is for its owner, who may
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 K = TypeVar("K", bound=Hashable)
 I = TypeVar("I")  # noqa: E741 - an item
@@ -49,15 +49,11 @@ class Waiting(Generic[K, I]):
         """The items that waited for this key; none of them waits any more."""
         return self._items.pop(key, [])
 
-    def keys(self) -> list[K]:
-        """All that is waited for: for rare questions, since it grows with what waits."""
-        return list(self._items)
-
     # For a state that has the index in it.
 
     def packed(self) -> list[tuple[K, list[I]]]:
-        """Key by key; keys that cannot be compared have no fixed order."""
-        return sorted(self._items.items())  # type: ignore[type-var]
+        """Row by row, in the order of the keys."""
+        return sorted(self._items.items(), key=lambda row: cast(Any, row[0]))
 
     @classmethod
     def unpacked(cls, rows: Iterable[tuple[K, list[I]]]) -> Waiting[K, I]:

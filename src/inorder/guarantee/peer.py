@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from inorder.core.machine import Machine
 from inorder.core.pack import pack, unpacker
-from inorder.guarantee.compose import Filtering
+from inorder.guarantee.compose import filtering
 from inorder.guarantee.registry import Guarantee, guarantee
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.peer import Peer
@@ -46,7 +46,7 @@ class Order(Struct, frozen=True):
         if name in services:
             return services[name].make()
         client = self.ordered.client(name, self.topics, self.chosen)
-        return Filtering(self.ordered, client) if self.filtered else client
+        return filtering(self.ordered, client) if self.filtered else client
 
     @property
     def launches(self) -> bool:
@@ -70,7 +70,7 @@ _unpack = unpacker(_Snapshot)
 
 @cache
 def _unpack_state(name: str) -> Any:
-    return unpacker(State[guarantee(name).log.messages])  # type: ignore[misc]
+    return unpacker(State[guarantee(name).messages])  # type: ignore[misc]
 
 
 class Peered(Peer):

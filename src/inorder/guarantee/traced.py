@@ -7,6 +7,7 @@ from typing import Any
 
 from inorder.core.errors import InorderError
 from inorder.core.settings import convert
+from inorder.guarantee.promises import Network
 from inorder.guarantee.registry import GUARANTEES
 
 # What a content filter in front of a guarantee promises too.
@@ -26,6 +27,10 @@ def promises_of_all(
     if len(known) < len(each):
         return None
     return tuple(name for name in known[0] if all(name in promises for promises in known))
+
+
+def _network(summary: Mapping[str, Any]) -> Network:
+    return "cube" if summary.get("network") == "cube" else "network"
 
 
 def promises_of(summary: Mapping[str, Any], filtered: bool) -> tuple[str, ...] | None:
@@ -49,7 +54,7 @@ def promises_of(summary: Mapping[str, Any], filtered: bool) -> tuple[str, ...] |
         options = ordered.log.options(options) if live else options
     except InorderError:
         return None  # made by another version: what it promised is not ours to say
-    promised = ordered.promises(options, "log" if live else "network")
+    promised = ordered.promises(options, "log" if live else _network(summary))
     read_with = summary.get("read_with")
     for name in read_with if isinstance(read_with, list) else ():
         other = GUARANTEES.get(str(name))

@@ -71,7 +71,7 @@ def explore(
 
 def promised(scenario: Scenario) -> tuple[str, ...]:
     """What the scenario's guarantee claims to keep."""
-    promises = scenario.guarantee.promises(scenario.options, "network")
+    promises = scenario.guarantee.promises(scenario.options, scenario.kind)
     return (*promises, FILTER) if scenario.filtered else promises
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from inorder.core.errors import BadScenario
 from inorder.core.settings import convert
+from inorder.guarantee.promises import Network
 from inorder.guarantee.registry import Guarantee, guarantee
 from inorder.protocols.cube.options import Options as CubeOptions
 from inorder.sim import graphs, laws
@@ -241,6 +242,11 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def filtered(self) -> bool:
         """Whether anybody subscribes to content."""
         return any(group.where is not None for group in self.subscribers)
+
+    @property
+    def kind(self) -> Network:
+        """The kind of network that promises are about."""
+        return "cube" if self.network.overlay == "cube" else "network"
 
     @property
     def matches_content(self) -> bool:

@@ -125,7 +125,8 @@ def simulate_to_folder(
 ) -> Outcome:
     """Run a scenario and write its trace; the folder is complete only when this returns."""
     about: dict[str, Any] = {
-        "seed": seed, "title": scenario.title, "order": scenario.order, "clock": "simulated",
+        "seed": seed, "title": scenario.title, "order": scenario.order, "network": scenario.kind,
+        "clock": "simulated",
     }  # fmt: skip
     with TraceWriter(folder, format, about=about) as trace:
         return simulate(scenario, seed, trace, progress=progress)

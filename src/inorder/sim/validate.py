@@ -156,6 +156,9 @@ def _validate_sessions(churn: ChurnTable) -> None:
 
 def _validate_cube(s: Scenario) -> None:
     table = s.network.cube
+    if s.guarantee.needs_places and s.network.overlay != "cube":
+        problem = f"{s.guarantee.name} needs a network that numbers each publisher's events"
+        raise BadScenario("order.guarantee", f'{problem}: overlay = "cube"')
     if s.network.overlay != "cube":
         if table != CubeTable():
             raise BadScenario("network.cube", 'has no meaning without overlay = "cube"')
