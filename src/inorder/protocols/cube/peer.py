@@ -101,6 +101,8 @@ class Peer(Joining):
     def set_inner(self, inner: Machine) -> None:
         self.inner = inner
         self._placing = inner if isinstance(inner, Placing) else None
+        # Whether anything is to be done at the end of an input.
+        self._finishes = hasattr(inner, "waiting") or self._trees.links is not None
 
     # Calls of the application.
 
@@ -148,22 +150,23 @@ class Peer(Joining):
     # Inputs from the network.
 
     def receive(self, source: str, message: Any, now: float) -> list[Effect]:
+        handler = self._on.get(type(message))
         try:
-            self._receive(source, message, now)
+            if handler is None:
+                self._receive_other(source, message, now)
+            elif source in self._ids and self._trees.links is None:
+                handler(self._ids[source], message, now)
+            else:
+                raise BadMessage(source, f"{type(message).__name__} is nothing for a peer")
         except Exception:
             self._out.clear()
             self._records.clear()
             raise
         return self._done(now)
 
-    def _receive(self, source: str, message: Any, now: float) -> None:
-        handler = self._on.get(type(message))
-        if handler is not None:
-            peer = self._ids.get(source)
-            if peer is None or peer == self._me or self._trees.links is not None:
-                raise BadMessage(source, f"{type(message).__name__} is nothing for a peer")
-            handler(peer, message, now)
-        elif isinstance(message, Frame | SessionAck) and message.channel == CHANNEL:
+    def _receive_other(self, source: str, message: Any, now: float) -> None:
+        """Not in this network's words: a session's, or for the machine inside."""
+        if isinstance(message, Frame | SessionAck) and message.channel == CHANNEL:
             self._receive_framed(source, message, now)
         else:
             self._pass(self.inner.receive(source, message, now), now)
@@ -193,12 +196,17 @@ class Peer(Joining):
 
     def _done(self, now: float) -> list[Effect]:
         """The input is over: what is written comes first, then what was said."""
-        # Without acknowledgements the sources stop at their windows.
-        self._trees.finish(getattr(self.inner, "waiting", 0) <= HELD_EVENTS_MAX, now)
-        effects = [*self._records, *self._out]
+        if self._finishes:
+            # Without acknowledgements the sources stop at their windows.
+            self._trees.finish(getattr(self.inner, "waiting", 0) <= HELD_EVENTS_MAX, now)
+        out = self._out
+        if self._records:
+            out = [*self._records, *out]
+            self._records.clear()
+        else:
+            out = out[:]
         self._out.clear()
-        self._records.clear()
-        return effects
+        return out
 
     # Publications.
 

@@ -16,6 +16,7 @@ whom to address, and nobody addresses it.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, insort
 from collections import deque
 from typing import Any, Generic, Literal
@@ -29,6 +30,10 @@ from inorder.protocols.cube.messages import GONE, MEMBER, SOURCE, Body, Pub
 # out: no member. join: the SUB wave is on its way; act: the ACT wave; in: everything published
 # from now on will come. leave: the UNS wave is on its way.
 Phase = Literal["out", "join", "act", "in", "leave"]
+
+
+# Above every number: of an origin that has not begun nothing is new.
+NOT_BEGUN = 2**64 - 1
 
 
 class Enter(Struct, frozen=True, array_like=True, tag="enter"):
@@ -92,8 +97,9 @@ class Topic:
         self.begun = 0
         self.start = Table()
         self.counts = Table()
-        # Up to which number everything of an origin has come, and what came beyond.
-        self.have = Table()
+        # Up to which number everything of an origin has come, and what came beyond. An array, for
+        # it is looked at for every publication: NOT_BEGUN is above every number.
+        self.have = array("Q")
         self.ahead: dict[int, list[int]] = {}
         # What came before this peer was in.
         self.early: list[tuple[int, Pub[Any]]] = []
@@ -123,23 +129,30 @@ class Topic:
         if not self.begun >> origin & 1:
             self.begun |= 1 << origin
             self.start[origin] = start
-            self.have[origin] = start - 1
+            self._have_from(origin, start)
 
     def begin_own(self, me: int) -> None:
         """This peer's own publications of this membership come from its next one on."""
         self.begun |= 1 << me
         self.start[me] = self.counts[me] = self.next
-        self.have[me] = self.next - 1
+        self._have_from(me, self.next)
+
+    def _have_from(self, origin: int, start: int) -> None:
+        missing = origin + 1 - len(self.have)
+        if missing > 0:
+            self.have.extend([NOT_BEGUN] * missing)
+        self.have[origin] = start - 1
 
     def come(self, origin: int, number: int) -> bool:
         """Note a publication that is addressed to this peer; whether it comes for the first time
         (an earlier membership's does not count)."""
-        if not self.begun >> origin & 1:
+        try:
+            have = self.have[origin]
+        except IndexError:
             return False
-        have = self.have[origin]
         if number <= have:
             return False
-        ahead = self.ahead.get(origin)
+        ahead = self.ahead.get(origin) if self.ahead else None
         if number > have + 1:
             if ahead is None:
                 ahead = self.ahead[origin] = []
@@ -170,6 +183,7 @@ class Topic:
             self.begun = members | sources
             self.start = Table(ones)
             self.counts = Table(ones)
+            self.have = array("Q", (0 if one else NOT_BEGUN for one in ones))
 
     # Snapshots.
 
@@ -178,7 +192,8 @@ class Topic:
             self.phase, self.role, self.wanted, self.change, self.next, self.reserved,
             list(self.calls), self.outstanding,
             tuple(octets(mask) for mask in (self.members, self.sources, self.begun)),
-            tuple(table.pairs() for table in (self.changes, self.start, self.counts, self.have)),
+            tuple(table.pairs() for table in (self.changes, self.start, self.counts)),
+            [(origin, have) for origin, have in enumerate(self.have) if have != NOT_BEGUN],
             sorted(self.ahead.items()), self.early,
         )  # fmt: skip
 
@@ -191,7 +206,9 @@ class Topic:
         topic.outstanding = packed.outstanding
         topic.members, topic.sources, topic.begun = map(mask_of, packed.masks)
         tables = [Table.of(pairs) for pairs in packed.tables]
-        topic.changes, topic.start, topic.counts, topic.have = tables
+        topic.changes, topic.start, topic.counts = tables
+        for origin, have in packed.have:
+            topic._have_from(origin, have + 1)
         topic.ahead = dict(packed.ahead)
         topic.early = packed.early
         return topic
@@ -210,6 +227,7 @@ class Packed(Struct, Generic[Body], array_like=True):
     outstanding: int
     masks: tuple[bytes, ...]
     tables: tuple[tuple[tuple[int, int], ...], ...]
+    have: list[tuple[int, int]]
     ahead: list[tuple[int, list[int]]]
     early: list[tuple[int, Pub[Body]]]
 

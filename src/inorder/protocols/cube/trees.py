@@ -26,6 +26,7 @@ from inorder.protocols.cube.messages import (
     SOURCE,
     Ack,
     Message,
+    Pub,
     Standing,
     Tree,
 )
@@ -75,14 +76,14 @@ class Trees:
             children = split(tree.to, h)
         except BadFrame as error:
             raise BadMessage(self._names[parent], str(error)) from None
-        for offset, _ in children:
-            if self._me ^ offset >= len(self._names):
-                raise BadMessage(self._names[parent], f"addresses peer {self._me ^ offset}")
         if key in self._waves:
             return
         if not children:
             self._acknowledge(parent, key, standings)
             return
+        for offset, _ in children:
+            if self._me ^ offset >= len(self._names):
+                raise BadMessage(self._names[parent], f"addresses peer {self._me ^ offset}")
         self._begin(parent, key, tree, children, standings)
 
     def _begin(
@@ -96,6 +97,13 @@ class Trees:
     ) -> None:
         parts = {self._me ^ offset: part for offset, part in children}
         self._waves[key] = Wave(parent, parts, tree, standings, answer)
+        if type(tree) is Pub and self.links is None:
+            # The hot path in one piece.
+            topic, source, number, body = tree.topic, tree.source, tree.number, tree.body
+            names, out = self._names, self.out
+            for child, to in parts.items():
+                out.append(Send(names[child], Pub(topic, source, number, to, body)))
+            return
         for child, message in copies(tree, parts):
             self.send(child, message)
 
