@@ -183,7 +183,10 @@ class Topic:
             self.begun = members | sources
             self.start = Table(ones)
             self.counts = Table(ones)
-            self.have = array("Q", (0 if one else NOT_BEGUN for one in ones))
+            self.have = array("Q", bytes(8 * len(ones)))
+            if ones.count(0):
+                for origin, one in enumerate(ones):
+                    self.have[origin] = 0 if one else NOT_BEGUN
 
     # Snapshots.
 
