@@ -1,4 +1,4 @@
-"""The command of a paper: `[--figure N ...] [--quick] [--runs N] [--out FOLDER]`."""
+"""The command of a paper: `[NAME ...] [--figure N ...] [--quick] [--runs N] [--out FOLDER]`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ def command(package: str, title: str, figures: Sequence[Figure], quick_takes: st
     known = [str(number) for figure in figures for number in figure.numbers]
     program = f"python -m experiments.{package}"
     parser = argparse.ArgumentParser(prog=program, description=title)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(known)}")
     parser.add_argument("--figure", action="append", choices=known, metavar="N")
     parser.add_argument("--quick", action="store_true", help=f"small and few: {quick_takes}")
     parser.add_argument("--runs", type=int, help="runs a point, instead of the figure's own")
     parser.add_argument("--out", type=Path, default=Path(f"out/experiments/{package}"))
     arguments = parser.parse_args()
-    wanted = {*(arguments.figure or known)}
+    if unknown := sorted({*arguments.names} - {*known}):
+        parser.error(f"{unknown[0]!r} is not one of {', '.join(known)}")
+    named = [*arguments.names, *(arguments.figure or ())]
+    wanted = {*(named or known)}
     console = Console()
     tables = []
     for figure in figures:
@@ -33,6 +37,6 @@ def command(package: str, title: str, figures: Sequence[Figure], quick_takes: st
                 console.print(Markdown(text))
             else:
                 print(text)
-    if arguments.figure is None:
+    if not named:
         folder = arguments.out / "quick" if arguments.quick else arguments.out
         (folder / "tables.md").write_text(f"# {title}\n\n" + "\n".join(tables))

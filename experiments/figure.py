@@ -67,6 +67,10 @@ class Figure:
     # Full runs a point; the report's simulations have 10, its prototype 5.
     runs: int = 10
     quick_runs: int = 3
+    # Fewer runs of points that move much; of quick ones too, if that is fewer.
+    runs_at: Callable[[Settings], int] | None = None
+    # Processes that run the points.
+    workers: int = 1
     # The state of these sources when they were imported, whatever is edited during a long run.
     loaded: str = field(init=False)
 
@@ -77,8 +81,10 @@ class Figure:
         """Run what is missing, write JSON and Markdown, return the Markdown."""
         count = runs or (self.quick_runs if quick else self.runs)
         points = self.points(quick)
+        counts = [self._runs(point, count, runs is None) for point in points]
         store = Store(folder / "points" / self.name)
-        found = run_all(store, points, count, self.run, f"figure {self.name}", self.loaded)
+        title = f"figure {self.name}"
+        found = run_all(store, points, counts, self.run, title, self.loaded, self.workers)
         rows = [Row(point, each) for point, each in zip(points, found, strict=True)]
         target = folder / "quick" if quick else folder
         target.mkdir(parents=True, exist_ok=True)
@@ -89,20 +95,28 @@ class Figure:
             (target / name).write_text(content)
         return text
 
+    def _runs(self, point: Settings, count: int, free: bool) -> int:
+        return min(count, self.runs_at(point)) if self.runs_at and free else count
+
     def _markdown(self, rows: list[Row], count: int, quick: bool) -> str:
-        head = [*self.labels, *(column.heading for column in self.columns), self.source]
+        shows = self.runs_at is not None
+        labels = [*self.labels, "runs"] if shows else self.labels
+        head = [*labels, *(column.heading for column in self.columns), self.source]
         size = "quick sizes" if quick else "full sizes"
+        fewest = min(len(row.runs) for row in rows)
+        runs = f"{fewest} to {count}" if fewest < count else f"{count}"
         lines = [
             f"## Figure {self.name}: {self.title}",
             "",
-            f"{self.setting}. {size.capitalize()}, {count} runs a point, mean ± standard deviation"
+            f"{self.setting}. {size.capitalize()}, {runs} runs a point, mean ± standard deviation"
             f"{self._common(rows)}.",
             "",
             "| " + " | ".join(head) + " |",
             "|" + "---|" * len(head),
         ]
         for row in rows:
-            cells = [str(row.settings.get(label, "")) for label in self.labels]
+            told = {**row.settings, "runs": len(row.runs)}
+            cells = [str(told.get(label, "")) for label in labels]
             for column in self.columns:
                 values = [column.times * value for value in row.values(column.key)]
                 cells.append(shown(values, column.digits) if values else "")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from hashlib import blake2b
 from math import sqrt
 from pathlib import Path
@@ -27,6 +28,9 @@ MACHINES = (
 
 Settings = dict[str, Any]
 Numbers = dict[str, Any]
+
+# The place of a point among all points, and a seed.
+Job = tuple[int, int]
 
 
 class Store:
@@ -58,28 +62,61 @@ class Store:
 def run_all(
     store: Store,
     points: Sequence[Settings],
-    runs: int,
+    runs: int | Sequence[int],
     run: Callable[..., Numbers],
     title: str,
     code: str,
+    workers: int = 1,
 ) -> list[list[Numbers]]:
-    """The numbers of every point and seed, with a bar for what is not known yet."""
-    jobs = [(point, seed) for seed in range(1, runs + 1) for point in points]
+    """The numbers of every point and seed, with a bar for what is not known yet.
+
+    `runs` may differ from point to point. With several `workers`, which are processes, `run` must
+    be a function of a module.
+    """
+    counts = [runs] * len(points) if isinstance(runs, int) else list(runs)
+    seeds = range(1, max(counts, default=0) + 1)
+    jobs = [(place, seed) for seed in seeds for place, count in enumerate(counts) if seed <= count]
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
     )  # fmt: skip
-    found: dict[tuple[int, int], Numbers] = {}
+    found: dict[Job, Numbers] = {}
+    missing: dict[Job, Settings] = {}
     with Progress(*columns, transient=True) as progress:
         task = progress.add_task(title, total=len(jobs))
-        for place, (point, seed) in enumerate(jobs):
-            settings = {**point, "seed": seed, "of": title, "code": code}
+        for place, seed in jobs:
+            settings = {**points[place], "seed": seed, "of": title, "code": code}
             numbers = store.get(settings)
             if numbers is None:
-                numbers = run(**point, seed=seed)
-                store.put(settings, numbers)
-            found[place % len(points), seed] = numbers
+                missing[place, seed] = settings
+            else:
+                found[place, seed] = numbers
+                progress.advance(task)
+        calls = {(place, seed): {**points[place], "seed": seed} for place, seed in missing}
+        for job, numbers in _run(run, calls, workers):
+            store.put(missing[job], numbers)
+            found[job] = numbers
             progress.advance(task)
-    return [[found[place, seed] for seed in range(1, runs + 1)] for place in range(len(points))]
+    return [
+        [found[place, seed] for seed in range(1, count + 1)] for place, count in enumerate(counts)
+    ]
+
+
+def _run(
+    run: Callable[..., Numbers], jobs: dict[Job, Settings], workers: int
+) -> Iterator[tuple[Job, Numbers]]:
+    """What each job gives, in this process or as the workers end them."""
+    if workers == 1 or len(jobs) < 2:
+        for job, settings in jobs.items():
+            yield job, run(**settings)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        running = {pool.submit(run, **settings): job for job, settings in jobs.items()}
+        try:
+            for done in as_completed(running):
+                yield running[done], done.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def version(patterns: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from experiments.fifo.chart import Frame, Layer, bars, dots, line, page
+from experiments.chart import Frame, Layer, bars, dots, line, page
 from experiments.fifo.network import SOURCES, START_S, Network, generator, poisson
 from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from experiments.fifo.chart import Frame, bars, dots, page
+from experiments.chart import Frame, bars, dots, page
 from experiments.fifo.network import SOURCES, Floats, Network, generator, poisson
 from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.fifo.chart import Frame, bars, line, page
+from experiments.chart import Frame, bars, line, page
 from experiments.fifo.network import SOURCES, Floats, Network, generator, poisson
 from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings

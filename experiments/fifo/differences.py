@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from experiments.fifo.chart import Frame, bars, line, page
+from experiments.chart import Frame, bars, line, page
 from experiments.fifo.network import SOURCES, Floats
 from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings

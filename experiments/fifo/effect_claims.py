@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.fifo.chart import Frame, boxes, page
+from experiments.chart import Frame, boxes, page
 from experiments.figure import Row, holds
 from experiments.points import Settings, mean, spread
 

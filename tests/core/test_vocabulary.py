@@ -80,7 +80,7 @@ def test_the_frame_limit_is_exact(monkeypatch, over):
 
 
 def test_an_unknown_guarantee_names_those_there_are():
-    with pytest.raises(UnknownName, match="unknown guarantee 'luck'; known: fifo, none") as caught:
+    with pytest.raises(UnknownName, match="unknown guarantee 'luck'; known: causal, f") as caught:
         guarantee("luck")
     assert caught.value.known == sorted(GUARANTEES)
 

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from experiments.chart import Frame, bars, boxes, dots, line, page
 from experiments.fifo import adaptive, congestion, delays, differences, effect, lanes
 from experiments.fifo.__main__ import FIGURES
-from experiments.fifo.chart import Frame, bars, boxes, dots, line, page
 from experiments.fifo.network import Network, Sent, generator, poisson
 from experiments.fifo.receivers import Lanes, inversions, late, options
 from experiments.figure import Figure, Row

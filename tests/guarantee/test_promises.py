@@ -7,13 +7,13 @@ import pytest
 from inorder.check import PROMISES
 from inorder.guarantee.registry import GUARANTEES, NO_LOG, guarantee
 from inorder.guarantee.traced import promises_of, promises_of_all
-from inorder.protocols import fifo, total
+from inorder.protocols import causal, fifo, total
 
 ACROSS = {"causal_across_topics", "realtime"}
 
 
 @pytest.mark.parametrize("name", GUARANTEES)
-@pytest.mark.parametrize("network", ["network", "log"])
+@pytest.mark.parametrize("network", ["network", "log", "cube"])
 def test_what_is_promised_can_be_judged(name, network):
     promises = guarantee(name).promises(guarantee(name).options(), network)
     assert set(promises) <= set(PROMISES)
@@ -41,6 +41,38 @@ def test_a_log_loses_nothing_unless_late_events_are_dropped():
     dropping = fifo.Options(when_late="drop")
     assert "reliable" not in guarantee("fifo").promises(dropping, "log")
     assert "reliable" not in guarantee("fifo").promises(fifo.Options(), "network")
+
+
+def test_a_cube_loses_and_doubles_nothing_and_has_no_order_of_its_own():
+    assert set(guarantee("none").promises(None, "cube")) == {"unique", "reliable", "accepted"}
+    over = {
+        network: set(guarantee("fifo").promises(fifo.Options(), network))
+        for network in ("network", "log", "cube")
+    }
+    assert over["cube"] == over["log"] == over["network"] | {"reliable"}
+    dropping = fifo.Options(when_late="drop")
+    assert "reliable" not in guarantee("fifo").promises(dropping, "cube")
+    ordered = guarantee("total")
+    assert ordered.promises(total.Options(), "cube") == ordered.promises(total.Options())
+
+
+@pytest.mark.parametrize("stamps", ["barrier", "clock", "whole"])
+def test_causal_order_across_topics_is_promised_by_whole_stamps_only(stamps):
+    ordered = guarantee("causal")
+    promised = set(ordered.promises(causal.Options(stamps=stamps), "cube"))
+    across = {"causal_across_topics"} if stamps == "whole" else set()
+    assert promised == {"causal", "fifo", "unique", "reliable", "accepted"} | across
+    # Whatever has run it gave places.
+    assert promised == set(ordered.promises(causal.Options(stamps=stamps)))
+
+
+def test_causal_order_needs_places_and_has_no_log_yet():
+    assert [name for name, known in GUARANTEES.items() if known.needs_places] == ["causal"]
+    assert guarantee("causal").log is NO_LOG
+    assert guarantee("causal").messages is causal.Published
+    assert guarantee("causal").services(("t",), causal.Options()) == {}
+    for name in ("none", "fifo", "total"):
+        assert guarantee(name).messages is guarantee(name).log.messages is not None
 
 
 def test_a_trace_names_its_guarantee_and_so_what_it_promised():

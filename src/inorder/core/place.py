@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 from inorder.core.effect import Effect
+from inorder.core.table import Numbers
 
 # Where the numbers of an origin are counted (a topic), and its own number there (a peer's).
 Origin = tuple[str, int]
@@ -25,6 +26,15 @@ Place = tuple[Origin, int]
 
 # What comes before an event, in one topic: origins, growing, each with its highest number.
 Places = tuple[tuple[int, int], ...]
+
+
+@runtime_checkable
+class Presettable(Protocol):
+    """A client that can be told at once what `begins` and `joined` would tell it."""
+
+    def preset(self, topic: str, origins: Numbers, me: int, now: float) -> list[Effect]:
+        """All origins with a 1 in the array begin with number 1 and count from there; one's own is
+        `me`. Clients of one process share the array."""
 
 
 @runtime_checkable

@@ -27,8 +27,9 @@ from inorder.core.errors import Misuse
 from inorder.core.event import Event
 from inorder.core.machine import Accountable, Durable, Machine
 from inorder.core.pack import pack, unpacker
-from inorder.guarantee.lines import GREET, Greeting, Lines
+from inorder.guarantee.lines import GREET, Lines
 from inorder.protocols.session.book import RESEND
+from inorder.protocols.session.lives import Greeting
 from inorder.protocols.session.messages import Ack, Frame
 
 # True of every event, for topics that are wanted whole.

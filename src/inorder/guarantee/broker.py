@@ -23,8 +23,9 @@ from inorder.content.repair import TIMER as PATIENCE
 from inorder.core.effect import Effect, Note, Persist, Send
 from inorder.core.errors import BadMessage, Misuse, PeerFault
 from inorder.core.pack import pack, unpacker
-from inorder.guarantee.lines import GREET, Greeting, Lines
+from inorder.guarantee.lines import GREET, Lines
 from inorder.protocols.session.book import RESEND
+from inorder.protocols.session.lives import Greeting
 from inorder.protocols.session.messages import Ack, Frame
 
 

@@ -3,9 +3,8 @@
 p sends e1 to broker b, b passes it on to c and crashes before c has it. p still has e1, because b
 has not acknowledged it; b comes back in another life, and p sends e1 again.
 
-Rule 1: every machine counts its lives, on disk. A session between two machines is named by the
-        lives of both, so it cannot outlive one of them. `Greeting` tells the other end one's life
-        until it is known; a frame of a session tells it, too.
+Rule 1: a session between two machines is named by the lives of both (session/lives.py), so it
+        cannot outlive one of them. A greeting tells the other end one's life until it is known.
 Rule 2: an event is acknowledged when everybody to whom it had to be passed on has acknowledged it:
         until then it counts as come and kept. So no event is lost with one machine's memory.
 Rule 3: events that were not acknowledged in one session come first in the next one, in their
@@ -26,36 +25,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from msgspec import Struct
-
 from inorder.content.messages import Pub
 from inorder.core.effect import CancelTimer, Effect, Note, Send, SetTimer
 from inorder.core.errors import BadMessage
 from inorder.core.limits import (
     CUSTODY_MAX,
-    LINE_LIVES_MAX,
     LINE_PUBLISHERS_MAX,
     LINE_WAITING_MAX,
     LINK_PEERS_MAX,
 )
 from inorder.protocols.session.book import RESEND
 from inorder.protocols.session.links import Links
+from inorder.protocols.session.lives import Greeting, Lives, Spoken
 from inorder.protocols.session.messages import Ack, Frame
 
 GREET = "greet"
 CHANNEL = "content"
 WAIT_S_MAX = 8.0
-
-
-class Greeting(Struct, frozen=True, gc=False, array_like=True, tag="greeting"):
-    """The life of the sender, and of the other end as far as the sender knows. 0 asks for an
-    answer: the sender does not know it, or not whether it is known itself."""
-
-    mine: int
-    yours: int
-
-
-Spoken = Frame[Any] | Ack | Greeting
 
 
 # Publisher, number, and whether it is an event: a publisher's other messages have numbers of their
@@ -80,11 +66,10 @@ class Debt:
 class Line:
     """What is known of one peer."""
 
-    __slots__ = ("debts", "highest", "life", "open", "tries", "waiting")
+    __slots__ = ("debts", "highest", "open", "tries", "waiting")
 
     def __init__(self) -> None:
-        # Its life, 0 while it has not been heard of; how often it was greeted in vain.
-        self.life = 0
+        # How often it was greeted in vain.
         self.tries = 0
         # The debts behind what was sent and not acknowledged, and behind what waits.
         self.debts: deque[Debt | None] = deque()
@@ -101,7 +86,7 @@ class Lines:
     def __init__(
         self, name: str, life: int, resend_s: float, gate: Callable[[str, Pub], bool]
     ) -> None:
-        self.life = life
+        self._lives = Lives(name, life)
         self._name = name
         self._resend_s = resend_s
         self._gate = gate
@@ -113,6 +98,14 @@ class Lines:
         self._open: dict[EventId, Debt] = {}
         self._settled: dict[str, None] = {}
         self.dropped = self.repeated = 0
+
+    @property
+    def life(self) -> int:
+        return self._lives.life
+
+    @life.setter
+    def life(self, life: int) -> None:
+        self._lives.life = life
 
     @property
     def idle(self) -> bool:
@@ -140,7 +133,7 @@ class Lines:
         return [CancelTimer(f"{GREET}/{peer}")]
 
     def _greeting(self, peer: str) -> Send:
-        return Send(peer, Greeting(self.life, self._line(peer).life))
+        return Send(peer, Greeting(self.life, self._lives.of(peer)))
 
     def _line(self, peer: str) -> Line:
         line = self._lines.get(peer)
@@ -149,54 +142,40 @@ class Lines:
         return line
 
     def _session(self, peer: str, theirs: int) -> int:
-        one, other = (self.life, theirs) if self._name < peer else (theirs, self.life)
-        return one * LINE_LIVES_MAX + other
-
-    def _lives(self, peer: str, session: int) -> tuple[int, int]:
-        """Ours and theirs, as a session of theirs tells."""
-        one, other = divmod(session, LINE_LIVES_MAX)
-        return (one, other) if self._name < peer else (other, one)
+        return self._lives.session(peer, theirs)
 
     # Receiving.
 
     def hear(self, source: str, message: Spoken) -> tuple[bool, list[Effect]]:
         """To be called first. Whether a session begins with this message, and what to say."""
-        if isinstance(message, Greeting):
-            yours, theirs = message.yours, message.mine
-        else:
-            yours, theirs = self._lives(source, message.session)
-        lost = yours > self.life
-        if not 0 < theirs < LINE_LIVES_MAX or not 0 <= yours < LINE_LIVES_MAX - lost:
-            raise BadMessage(source, f"is in life {theirs}, and names life {yours}")
+        lives = self._lives
+        yours, theirs = lives.named(source, message)
         if source not in self._lines and len(self._lines) >= LINK_PEERS_MAX:
             raise BadMessage(source, f"is one more than {LINK_PEERS_MAX} peers")
         line = self._line(source)
-        effects: list[Effect] = []
-        if lost:
+        if yours > lives.life:
             return False, self._live_on(source, yours)
-        begins = theirs > line.life
-        if begins:
+        heard = lives.hear(source, yours, theirs, isinstance(message, Greeting))
+        if heard.begins:
             self._begin(source, line, theirs)
-        if yours == self.life and theirs == line.life:
-            effects += self.rest(source)
-        if yours < self.life and (begins or theirs == line.life or isinstance(message, Greeting)):
+        effects = self.rest(source) if heard.mutual else []
+        if heard.answers:
             effects.append(self._greeting(source))
-        return begins, effects
+        return heard.begins, effects
 
     def _live_on(self, source: str, life: int) -> list[Effect]:
         """Our disk was lost: nobody else would name a life that has not begun. All sessions that
         there are have the wrong name."""
-        self.life = life + 1
+        self._lives.live_on(life)
+        known, self._lives.known = self._lives.known, {}
         effects: list[Effect] = [Note("life_lost", self._name)]
-        for peer, line in self._lines.items():
-            if line.life or peer == source:
-                line.life = 0
+        for peer in self._lines:
+            if peer in known or peer == source:
                 effects += self.greet(peer)
         return effects
 
     def _begin(self, peer: str, line: Line, life: int) -> None:
         """A session with another life: events that it may lack wait to be sent again."""
-        line.life = life
         line.open = deque()
         old = self._links.s.peers.get(peer)
         unacked = old.out.unacked if old else []
@@ -218,7 +197,7 @@ class Lines:
         if isinstance(message, Greeting):
             return iter(())
         links, line = self._links, self._line(source)
-        if message.session != self._session(source, line.life):
+        if message.session != self._session(source, self._lives.of(source)):
             return iter(())
         self._acknowledged(source, line, message, now)
         if isinstance(message, Ack) or not listen:
@@ -300,7 +279,7 @@ class Lines:
         """Send in the session with a peer; an event may have to wait for its turn."""
         line = self._line(peer)
         if not isinstance(body, Pub):
-            if line.life:
+            if self._lives.of(peer):
                 self._links.post(peer, body)
                 line.debts.append(None)
             return
@@ -315,7 +294,7 @@ class Lines:
     def drain(self, peer: str) -> None:
         """Let those go that wait, as far as the gate is open."""
         line = self._line(peer)
-        while line.life and line.waiting and self._gate(peer, line.waiting[0][0]):
+        while self._lives.of(peer) and line.waiting and self._gate(peer, line.waiting[0][0]):
             body, debt = line.waiting.popleft()
             self._links.post(peer, body)
             line.debts.append(debt)

@@ -87,7 +87,7 @@ class Peered(Peer):
     def restore(cls, snapshot: bytes) -> Peered:
         seen: _Snapshot = _unpack(snapshot)
         state: State[Any] = _unpack_state(seen.order.guarantee)(seen.state)
-        peer = cls(state.name, Peers(state.names), state.options, seen.order)
+        peer = cls(state.name, Peers(state.names, mapped=True), state.options, seen.order)
         peer.set_inner(type(peer.inner).restore(state.inner))
         peer.become(state)
         return peer

@@ -1,20 +1,25 @@
 """Every role of a scenario as a peer of a hypercube.
 
 Links go directly from peer to peer, as the network's model says. Which peer a role is follows from
-the order of all names: services are peers like the others.
+the order of all names, or from how far the hosts are apart: services are peers like the others.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from random import Random
 from typing import cast
 
 from inorder.core.machine import Machine
 from inorder.guarantee.peer import Peered, order_of
+from inorder.protocols.cube.mapping import mapped
 from inorder.protocols.cube.peers import Peers
+from inorder.sim.models import Far
+from inorder.sim.network import Model
 from inorder.sim.scenario import Scenario
+from inorder.sim.talk import talk
 from inorder.sim.world import World
 
 
@@ -30,8 +35,30 @@ def preset(peers: Iterable[Machine], topics: Iterable[str], members: Iterable[st
                 peer.preset(topic, mask, 0, ones)
 
 
-def add_peers(world: World, scenario: Scenario, names: Sequence[str]) -> None:
-    peers = Peers(names)
+def peers_of(
+    scenario: Scenario, seed: int, names: Sequence[str], homes: Mapping[str, str], model: Model
+) -> Peers:
+    """The numbers of the roles; `homes` are the hosts of those that do not have their own."""
+    mapping = scenario.network.cube.mapping
+    if mapping == "names":
+        return Peers(names)
+    ordered = sorted(names)
+    hosts = [homes.get(name, name) for name in ordered]
+    latency = [[_mean_s(model, one, other) for other in hosts] for one in hosts]
+    places = {name: place for place, name in enumerate(ordered)}
+    groups = talk(scenario, seed, places) if mapping == "talk" else []
+    order = mapped(latency, Random(f"{seed}/mapping").randrange, groups)
+    return Peers([ordered[place] for place in order], mapped=True)
+
+
+def _mean_s(model: Model, one: str, other: str) -> float:
+    if one == other:
+        return 0.0
+    # Where all pairs are alike, it is hops that count.
+    return model.mean_s(one, other) if isinstance(model, Far) else 1.0
+
+
+def add_peers(world: World, scenario: Scenario, names: Sequence[str], peers: Peers) -> None:
     order = order_of(scenario.guarantee, scenario.options, scenario.topic_names, scenario.filtered)
     options = scenario.network.cube.options
     for name in names:

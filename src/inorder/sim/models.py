@@ -7,6 +7,7 @@
 | wan    | the papers' wide-area network: a pair of hosts is fast (80 %) or slow (20 %) for |
 |        | the whole run, and draws each message's delay from its class; or each message    |
 |        | draws the class as well                                                          |
+| plane  | the further apart two hosts stand on a plane, the later (plane.py)               |
 | packet | processing + wait in the sender's output queue + transmission (so long a copy,   |
 |        | or so long a byte) + propagation                                                 |
 | biased | exponential, each link with a speed of 1, 4, 30 or 200 for the whole run         |
@@ -22,7 +23,7 @@ miss.
 from __future__ import annotations
 
 from random import Random
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -34,6 +35,14 @@ SLOW = Normal(mean=0.240, std=0.12927)
 FAST_SHARE = 0.8
 
 SPEEDS = (1.0, 4.0, 30.0, 200.0)
+
+
+@runtime_checkable
+class Far(Protocol):
+    """A model in which a pair of hosts is near or far for the whole run."""
+
+    def mean_s(self, one: str, other: str) -> float:
+        """How long a message takes between two different hosts, on average, either way."""
 
 
 class Ideal:
@@ -82,6 +91,9 @@ class Wan:
 
     def fast(self, one: str, other: str) -> bool:
         return self._class.uniform(one, other) < FAST_SHARE
+
+    def mean_s(self, one: str, other: str) -> float:
+        return (FAST if self.fast(one, other) else SLOW).mean
 
 
 class WanPerMessage:

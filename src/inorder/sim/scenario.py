@@ -69,11 +69,29 @@ class CubeTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     # join: peers become members by joining. preset: those that subscribe at the beginning, and all
     # publishers, are members when the run begins.
     members: Literal["join", "preset"] = "join"
+    # Which peer gets which number (protocols/cube/mapping.py). names: as the names come. latency:
+    # near hosts get near numbers. talk: the same, and the trees of the topics are made short.
+    mapping: Literal["names", "latency", "talk"] = "names"
 
     @property
     def options(self) -> CubeOptions:
         return CubeOptions(window=self.window, links=self.links, resend=self.resend)
 
+
+class PlaneTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[network.plane]`: see sim/plane.py."""
+
+    # Seconds a message takes along the whole side, and seconds that each takes beside that.
+    side: float = 0.1
+    least: float = 0.001
+    # Hosts stand at so many sites, each with sides of so many sides of the plane; by default
+    # anywhere.
+    sites: int | None = None
+    spread: float = 0.02
+
+
+# Models in which pairs of hosts are near or far for a whole run.
+FAR_MODELS = ("wan", "plane")
 
 # Keys that mean something only if brokers match content.
 CONTENT_KEYS = ("engine", "summary", "update", "hold", "margin", "min_interval")
@@ -82,13 +100,14 @@ CONTENT_KEYS = ("engine", "summary", "update", "hold", "margin", "min_interval")
 class NetworkTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """`[network]`: see sim/models.py for what the models do."""
 
-    model: Literal["ideal", "delay", "wan", "packet", "biased"] = "ideal"
+    model: Literal["ideal", "delay", "wan", "plane", "packet", "biased"] = "ideal"
     # direct: a link between any two hosts. scribe: Pastry routes and SCRIBE trees (sim/overlay.py),
     # each topic's manager on the host that is the root of its tree. brokers: a tree of brokers that
     # the roles hang on (sim/brokers.py). cube: every role is a peer of a hypercube (sim/cube.py).
     overlay: Literal["direct", "scribe", "brokers", "cube"] = "direct"
     brokers: BrokersTable = BrokersTable()
     cube: CubeTable = CubeTable()
+    plane: PlaneTable = PlaneTable()
     # wan: whether a pair of hosts is fast or slow for the whole run, or each message draws anew.
     classes: Literal["pair", "message"] = "pair"
     # Pastry prefers near hosts where it has a choice: fast pairs, if the model is wan and has any.

@@ -20,6 +20,7 @@ from inorder.sim.brokers import Brokers
 from inorder.sim.network import Model
 from inorder.sim.overlay import Overlay
 from inorder.sim.pastry import Pastry, id_of
+from inorder.sim.plane import Plane
 from inorder.sim.publications import Recorder
 from inorder.sim.scenario import NetworkTable, Scenario
 from inorder.sim.workload import Story, Workload, node_names, tell
@@ -172,7 +173,9 @@ def build(
             world.network, world.agenda, network.brokers, homes, f"{seed}/brokers", luck
         )
     if network.overlay == "cube":
-        cube.add_peers(world, scenario, [*clients, *services])
+        names = [*clients, *services]
+        peers = cube.peers_of(scenario, seed, names, homes, _plain_model(scenario, seed))
+        cube.add_peers(world, scenario, names, peers)
         return world
     for name, builder in services.items():
         world.add(name, partial(_service, scenario, name, homes.get(name, name), builder))
@@ -224,6 +227,8 @@ def _plain_model(scenario: Scenario, seed: int) -> Model:
         return models.Delay(network.delay)
     if network.model == "wan":
         return models.Wan(f"{seed}") if network.classes == "pair" else models.WanPerMessage()
+    if network.model == "plane":
+        return Plane(f"{seed}", network.plane)
     if network.model == "packet":
         return _packet(network)
     if network.model == "biased":

@@ -10,6 +10,7 @@ from typing import Any
 
 from inorder.core.errors import BadScenario, PredicateError, UnknownName
 from inorder.core.limits import (
+    CUBE_MAPPED_MAX,
     CUBE_WINDOW_MAX,
     SCENARIO_BROKERS_MAX,
     SCENARIO_EVENTS_MAX,
@@ -21,10 +22,12 @@ from inorder.sim import graphs, laws
 from inorder.sim.faults import Partition
 from inorder.sim.scenario import (
     CONTENT_KEYS,
+    FAR_MODELS,
     BrokersTable,
     ChurnTable,
     CubeTable,
     NetworkTable,
+    PlaneTable,
     Scenario,
     SubscribersTable,
 )
@@ -95,6 +98,7 @@ def _validate_model(network: NetworkTable) -> None:
             raise BadScenario(f"network.{key}", problem)
     if network.classes == "message" and network.model != "wan":
         raise BadScenario("network.classes", 'has no meaning without model = "wan"')
+    _validate_plane(network)
     if network.transmission is None:
         return
     if network.model != "packet":
@@ -102,6 +106,24 @@ def _validate_model(network: NetworkTable) -> None:
     if network.bandwidth is not None:
         problem = "has no meaning beside network.bandwidth: a byte takes its time, or a copy does"
         raise BadScenario("network.transmission", problem)
+
+
+def _validate_plane(network: NetworkTable) -> None:
+    table, key = network.plane, "network.plane"
+    if network.model != "plane" and table != PlaneTable():
+        raise BadScenario(key, 'has no meaning without model = "plane"')
+    if table.sites is None and table.spread != PlaneTable().spread:
+        raise BadScenario(f"{key}.spread", "has no meaning without sites")
+    sites = 1 if table.sites is None else table.sites
+    bounds: list[tuple[str, float, float, float]] = [
+        ("side", table.side, 0.0, 1e3),
+        ("least", table.least, 0.0, 1e3),
+        ("sites", sites, 1, SCENARIO_NODES_MAX),
+        ("spread", table.spread, 0.0, 1.0),
+    ]
+    for name, value, low, high in bounds:
+        if not low <= value <= high:
+            raise BadScenario(f"{key}.{name}", f"{value:g} is not between {low:g} and {high:g}")
 
 
 def _validate_brokers(network: NetworkTable) -> None:
@@ -168,6 +190,26 @@ def _validate_cube(s: Scenario) -> None:
     for name, value, low, high in bounds:
         if not low <= value <= high:
             raise BadScenario(f"{key}.{name}", f"{value:g} is not between {low:g} and {high:g}")
+    _validate_mapping(s)
+
+
+def _validate_mapping(s: Scenario) -> None:
+    from inorder.sim.workload import node_names
+
+    mapping, key = s.network.cube.mapping, "network.cube.mapping"
+    if mapping == "names":
+        return
+    network = s.network
+    far = network.model in FAR_MODELS and network.classes == "pair"
+    if mapping == "latency" and not far:
+        problem = f"needs pairs of hosts that are near or far: model {' or '.join(FAR_MODELS)}"
+        raise BadScenario(key, problem)
+    services = s.guarantee.services(s.topic_names, s.options)
+    if mapping == "talk" and services:
+        problem = f"all talk goes through services of {s.guarantee.name}, and the file says nothing"
+        raise BadScenario(key, f"{problem} of whom they talk to")
+    if (count := len(node_names(s)) + len(services)) > CUBE_MAPPED_MAX:
+        raise BadScenario(key, f"{count} peers are more than {CUBE_MAPPED_MAX}")
 
 
 def _validate_content(key: str, table: BrokersTable) -> None:

@@ -30,6 +30,8 @@ class Tree(Struct):
 
     copies: dict[str, str]
     acks: Counter[tuple[str, str]]
+    # Copies whose acknowledgement has not come to their senders.
+    open: set[str]
     must: frozenset[str] = frozenset()
     may: frozenset[str] = frozenset()
 
@@ -53,6 +55,8 @@ class Packets:
         self.known: dict[tuple[str, str], Known] = {}
         # All events of a node on a topic, in the order of their launches.
         self.launched: dict[tuple[str, str], list[str]] = {}
+        # Which publications have come to whom.
+        self.come: set[tuple[str, str]] = set()
         self.counts: Counter[str] = Counter()
         self.entries = 0
 
@@ -63,13 +67,10 @@ class Packets:
         kind = type(message).__name__
         self.counts[kind] += 1
         if isinstance(message, Ack):
-            of = KINDS[message.kind].__name__
-            key = (of, message.topic, self.names[message.source], message.number)
-            self.trees[key].acks[(source, target)] += 1
+            self.trees[self._key(message)].acks[(source, target)] += 1
             return
-        root = self.names[message.source]
-        number = message.number if isinstance(message, Pub) else message.change
-        key = (kind, message.topic, root, number)
+        key = self._key(message)
+        root = key[2]
         tree = self.trees.get(key)
         if tree is None:
             if source != root:
@@ -78,9 +79,10 @@ class Packets:
         if not self.doubled and (target == root or target in tree.copies):
             raise Broken("S4", f"{source} sends {key} to {target}, which has been sent it")
         tree.copies[target] = source
+        tree.open.add(target)
 
     def _tree(self, root: str, message: Any) -> Tree:
-        tree = Tree({}, Counter())
+        tree = Tree({}, Counter(), set())
         topic = message.topic
         if isinstance(message, Pub):
             tree.must = frozenset(self.judge.members(topic) - {root})
@@ -98,6 +100,17 @@ class Packets:
             self.known[(topic, root)] = Known(message.change, 0, True)
         return tree
 
+    def _key(self, message: Any) -> Key:
+        root = self.names[message.source]
+        if isinstance(message, Ack):
+            return (KINDS[message.kind].__name__, message.topic, root, message.number)
+        number = message.number if isinstance(message, Pub) else message.change
+        return (type(message).__name__, message.topic, root, number)
+
+    def under_way(self, message: Any) -> bool:
+        """Whether the wave of this message is not over at its source."""
+        return bool(self.trees[self._key(message)].open)
+
     def preset(self, node: str, topic: str) -> None:
         self.known[(topic, node)] = Known(1, 1)
 
@@ -109,13 +122,17 @@ class Packets:
         return not (known.gone and source in known.heard)
 
     def received(self, node: str, source: str, message: Any) -> None:
-        if isinstance(message, Uns):
+        if isinstance(message, Pub):
+            self.come.add((node, message.body.event.id))
+        elif isinstance(message, Uns):
             known = self.known.get((message.topic, self.names[message.source]))
             if known is not None and known.change == message.change:
                 known.heard = known.heard | {node}
+        elif isinstance(message, Ack):
+            self.trees[self._key(message)].open.discard(source)
 
     def _check_stamp(self, root: str, pub: Pub[Any]) -> None:
-        """S7: of what a stamp names the past of its event is known, so it can be looked up."""
+        """S7: a stamp names what has come to its publisher, handed over or not."""
         event = pub.body.event
         last = -1
         for origin, number in getattr(pub.body, "places", ()):
@@ -123,9 +140,8 @@ class Packets:
             launched = self.launched.get((self.names[origin], pub.topic), [])
             if origin <= last or not 1 <= number <= len(launched):
                 raise Broken("S7", f"{event.id} names {number} of {origin}: {launched}")
-            named = self.judge.launches[launched[number - 1]]
-            if not self.judge.past[event.id] & self.judge.bit(named):
-                raise Broken("S7", f"{event.id} names {named.id}, which is not of its past")
+            if (root, launched[number - 1]) not in self.come:
+                raise Broken("S7", f"{event.id} names {launched[number - 1]}, which has not come")
             last = origin
 
     def finish(self) -> None:

@@ -1,10 +1,16 @@
-"""Detectors driven round by round: peers in step, answers in time, crashes for good."""
+"""Detectors for tests: one peer's, and all peers' driven round by round, in step and in time."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from inorder.protocols.cube.detector import Declares, Detector, Suspects, Withdraws
+from inorder.protocols.cube.detector import (
+    Declares,
+    Detector,
+    Suspects,
+    Wakes,
+    Withdraws,
+)
 from inorder.protocols.cube.topology import dimensions
 
 
@@ -82,3 +88,37 @@ class Rounds:
                 return rounds
             self.round()
         return None
+
+
+# One detector, and what comes out of it.
+
+TIMING = Timing(round_s=1.0, test_timeout_s=0.25, declare_after_s=10.0)
+
+
+def with_faulty(me, count, faulty):
+    """A detector that holds these to be faulty."""
+    detector = Detector(me, count, TIMING)
+    for peer in sorted(faulty):
+        detector._turn(peer, 1, 0.0)
+    return detector
+
+
+def sent(outs):
+    return [out for out in outs if isinstance(out, tuple)]
+
+
+def changes(outs):
+    return [out for out in outs if isinstance(out, Suspects | Withdraws | Declares)]
+
+
+def timers(outs):
+    return [out for out in outs if isinstance(out, Wakes)]
+
+
+def suspecting(count=2, target=1):
+    """Peer 0 whose first test of `target` has run out at 0.25 s."""
+    detector = Detector(0, count, TIMING)
+    while target not in [peer for peer, _ in sent(detector.tick(0.0))]:
+        detector._asked.clear()
+    assert changes(detector.expire(0.25)) == [Suspects(target)]
+    return detector

@@ -25,7 +25,7 @@ from inorder.core import wire
 from inorder.core.effect import Answer, Deliver, Effect, Launched, Note, Persist, Send
 from inorder.core.machine import Client
 from inorder.guarantee.peer import Order, Peered
-from inorder.protocols.cube.messages import MEMBER, SOURCE
+from inorder.protocols.cube.messages import MEMBER, SOURCE, SUB, Sub
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.peers import Peers
 from inorder.sim import cube
@@ -215,8 +215,9 @@ class Drawn(Cube):
         self.told = False
         self.lines: list[str] = []
         self.taken = 0
-        # What may happen next: how slow it is, then a message, or a node that goes on.
-        self.flight: list[tuple[float, str, str, Any]] = []
+        # What may happen next: how slow it is, then a message, or a node that goes on. A packet
+        # that the network has doubled says which membership of its receiver's it has come to first.
+        self.flight: list[tuple[float, str, str, Any, int]] = []
         self._slow: dict[tuple[str, ...], float] = {}
         self._later = self.rng.choice(names)
         self._doubles = plan.doubled
@@ -228,14 +229,14 @@ class Drawn(Cube):
 
     def _go_on(self, node: str) -> None:
         if self.programs.get(node) and node not in self._waiting:
-            self.flight.append((self.rng.random(), "", node, None))
+            self.flight.append((self.rng.random(), "", node, None, -1))
 
     def _send(self, node: str, target: str, message: Any) -> None:
         self.packets.sent(node, target, message)
         self._fly(node, target, message)
 
-    def _fly(self, node: str, target: str, message: Any) -> None:
-        self.flight.append((self._speed(node, target, message), node, target, message))
+    def _fly(self, node: str, target: str, message: Any, late: int = -1) -> None:
+        self.flight.append((self._speed(node, target, message), node, target, message, late))
 
     def _speed(self, node: str, target: str, message: Any) -> float:
         if self.mood == "links":
@@ -248,6 +249,17 @@ class Drawn(Cube):
         if speed is None:
             speed = self._slow[lane] = self.rng.random()
         return speed
+
+    def _change(self, node: str, topic: str) -> int:
+        known = self.peer(node)._topics.get(topic)
+        return 0 if known is None else known.change
+
+    def _is_harmless(self, node: str, sub: Sub, change: int) -> bool:
+        """Trusted links must not double a `Sub` that comes to another membership than the first
+        copy, or is passed on again: see the test of that limit in test_schedules.py."""
+        same = self._change(node, sub.topic) == change
+        waves = self.peer(node)._trees._waves
+        return same and (not sub.to or (SUB, sub.topic, sub.source, sub.change) in waves)
 
     def _choose(self) -> int:
         rng, flight = self.rng, self.flight
@@ -268,7 +280,7 @@ class Drawn(Cube):
 
     def step(self) -> None:
         place = self._choose()
-        _, source, node, message = self.flight[place]
+        _, source, node, message, late = self.flight[place]
         self.flight[place] = self.flight[-1]
         self.flight.pop()
         self.taken += 1
@@ -278,11 +290,13 @@ class Drawn(Cube):
             self._carry(node, self._do(node, op))
             self._go_on(node)
             return
+        if late >= 0 and type(message) is Sub and not self._is_harmless(node, message, late):
+            return
         self.packets.received(node, source, message)
         self._say(node, f"{node} receives {brief(message)} from {source}" if self.told else "")
         if self._doubles and self.rng.random() < 0.05:
             self._doubles -= 1
-            self._fly(source, node, message)
+            self._fly(source, node, message, self._change(node, message.topic))
             self._say(node, "(and will again)")
         waited = node in self._waiting
         self._carry(node, self.machines[node].receive(source, message, 0.0))

@@ -27,7 +27,7 @@ from inorder.core.limits import CAUSAL_STAMP_ENTRIES_MAX
 from inorder.core.member import Member, Membership
 from inorder.core.pack import pack, unpacker
 from inorder.core.place import Origin, Place, Places
-from inorder.core.table import Table, ones
+from inorder.core.table import Numbers, Table, ones
 from inorder.protocols.causal.barrier import Barrier
 from inorder.protocols.causal.clock import Clock
 from inorder.protocols.causal.messages import Published
@@ -127,13 +127,16 @@ class Client(Member):
     def fire(self, timer: str, now: float) -> list[Effect]:
         raise AssertionError(f"no timer is ever set, {timer!r} fired")
 
-    def preset(self, topic: str, origins: int, me: int, now: float = 0.0) -> list[Effect]:
-        """The same as `begins` with 1 and 1 for so many origins, one's own included, and `joined`.
-        Clients share what is alike."""
+    def preset(self, topic: str, origins: int | Numbers, me: int, now: float = 0.0) -> list[Effect]:
+        """The same as `begins` with 1 and 1 for all origins, one's own included, and `joined`.
+        They are so many, or those with a 1 in the array. Clients share it: nobody may change it."""
         session = self._order.sessions.get(topic)
-        if session is None or session.joined or session.due.pairs() or not 0 <= me < origins:
-            raise Misuse(f"{topic!r} is not to be joined, or {me} is not one of {origins} origins")
-        session.due = Table(ones(origins))
+        firsts = ones(origins) if isinstance(origins, int) else origins
+        if session is None or session.joined or session.due.pairs():
+            raise Misuse(f"{topic!r} is not about to be joined")
+        if not 0 <= me < len(firsts):
+            raise Misuse(f"{me} is not one of {len(firsts)} origins")
+        session.due = Table(firsts)
         return self.joined(topic, now)
 
     # What the network may ask.

@@ -57,9 +57,9 @@ class Order:
 
     def hold(self, topics: Iterable[str]) -> None:
         """The topics whose events the application gets from now on."""
-        held = {*topics}
+        active = {*topics}
         for topic, session in self.sessions.items():
-            session.active = topic in held
+            session.active = topic in active
 
     def begins(self, origin: Origin, start: int, counts: int, now: float) -> None:
         topic, peer = origin

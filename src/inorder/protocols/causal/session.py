@@ -57,6 +57,8 @@ class Session:
             self.due[origin] = start
         else:
             self._begins_again(origin, counts)
+            # What counted before still does: others may have handed it over already.
+            counts = min(counts, self.counts.get(origin, 0))
         if counts > self.due[origin]:
             self.counts[origin] = counts
         else:
@@ -74,12 +76,13 @@ class Session:
     def pass_by(self, origin: int, number: int) -> bool:
         """A number has been taken in; whether its event is to be handed over."""
         self.due[origin] = number + 1
-        counts = self.counts.get(origin)
+        if self.again and self.again.get(origin, OPEN) <= number + 1:
+            del self.again[origin]
+        counts = self.counts.get(origin) if self.counts else None
         if counts is None:
             return True
         if counts <= number + 1:
             del self.counts[origin]
-            self.again.pop(origin, None)
         return counts <= number
 
     def leap(self, origin: int) -> int:

@@ -40,7 +40,7 @@ round h every peer of the other half, correct or not, has a tester here, and the
 know both halves. In round h - 1 whatever somebody of one half of the sub-cube knows goes to
 somebody of the other half; in round h - 2 to the halves of these; after round 1 everybody knows it.
 So every turn of d rounds makes the known sub-cubes larger by a dimension. Going up, knowledge waits
-a turn at every step: of nine peers 0, 1, 6 and 8 crash, and it takes 19 rounds; d * d is 16.
+a turn at every step: of nine peers 0, 1, 6 and 8 crash, and it takes up to 19 rounds, not 16.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ class Detector:
             counter += counter & 1
         self._counters[peer] = counter
         self._digest = None
-        if peer == self.me or self._declared >> peer & 1:
+        if self._declared >> peer & 1:
             return []
         was_suspected = peer in self._since
         if counter & 1:
@@ -337,7 +337,7 @@ class Detector:
         if self._wakes_at is not None and self._wakes_at <= due:
             return []
         self._wakes_at = due
-        return [Wakes(DEADLINE, max(0.0, due - now))]
+        return [Wakes(DEADLINE, due - now)]
 
     def _rows(self) -> Rows:
         return tuple(sorted(self._counters.items()))

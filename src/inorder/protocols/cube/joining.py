@@ -21,6 +21,7 @@ from typing import Any
 from inorder.core.effect import Effect, Persist
 from inorder.core.errors import BadMessage
 from inorder.core.table import Numbers
+from inorder.protocols.cube.bundler import Bundler
 from inorder.protocols.cube.messages import (
     ACT,
     GONE,
@@ -55,6 +56,9 @@ class Joining(ABC):
         self._me = peers.ids[name]
         self._topics: dict[str, Topic] = {}
         self._trees = Trees(name, peers, options)
+        if options.aggregate != "none":
+            look_up, send = self._look_up, self._trees.send
+            self._trees.bundler = Bundler(name, peers, options, look_up, send)
         # Of the input in progress: what it writes, and what it does.
         self._records: list[Effect] = []
         self._out = self._trees.out
@@ -79,6 +83,9 @@ class Joining(ABC):
         """Be what these masks say, as if everybody had joined once, one after the other."""
         role = MEMBER if members >> self._me & 1 else SOURCE
         self._topic(name).preset(members, sources, role, ones)
+
+    def _look_up(self, name: str) -> Topic | None:
+        return self._topics.get(name)
 
     def _topic(self, name: str) -> Topic:
         topic = self._topics.get(name)
@@ -164,7 +171,8 @@ class Joining(ABC):
     def _is_in(self, name: str, topic: Topic, standings: tuple[Standing, ...], now: float) -> None:
         """All that is published from now on will come; the machine inside is told what begins."""
         for peer, _, _, following in standings:
-            if not topic.counts[peer]:
+            # One that has joined since the first question has not begun: its own `Sub` is coming.
+            if topic.begun >> peer & 1 and not topic.counts[peer]:
                 topic.counts[peer] = following
         topic.phase = "in"
         self._joined(name, topic, now)

@@ -2,7 +2,10 @@
 
 `Sub`, `Act`, `Uns` and `Pub` travel down the tree of their source, each copy with the *part* of the
 destinations that it has to reach (parts.py): peers on the way need to know nothing of the topic.
-An `Ack` travels up again when a whole part is done. Peers are numbers: see `Peer`.
+An `Ack` travels up again when a whole part is done. Several `Pub`s and `Ack`s for one peer may
+share a `Packet` (bundler.py). Peers are numbers: see `Peer`.
+
+The `key` of a message is what two runs would both call it: sim/models.py draws by it.
 """
 
 from __future__ import annotations
@@ -60,6 +63,10 @@ class Pub(Struct, Generic[Body], frozen=True, gc=False, array_like=True, tag="pu
     to: bytes
     body: Body
 
+    @property
+    def key(self) -> str:
+        return f"{self.topic}/{self.source}:{self.number}"
+
 
 class Ack(Struct, frozen=True, gc=False, array_like=True, tag="done"):
     """Everybody in the part of this message has it. `kind` is its place in `KINDS`, `number` that
@@ -71,9 +78,20 @@ class Ack(Struct, frozen=True, gc=False, array_like=True, tag="done"):
     number: int
     standings: tuple[Standing, ...] = ()
 
+    @property
+    def key(self) -> str:
+        return f"ack/{self.kind}/{self.topic}/{self.source}:{self.number}"
+
+
+class Packet(Struct, Generic[Body], frozen=True, gc=False, array_like=True, tag="packet"):
+    """Messages that travel together; each of them counts as if it had come alone."""
+
+    messages: tuple[Pub[Body] | Ack, ...]
+
 
 Tree = Sub | Act | Uns | Pub[Any]
-Message = Tree | Ack
+Payload = Pub[Any] | Ack
+Message = Tree | Ack | Packet[Any]
 
 SUB, ACT, UNS, PUB = range(4)
 KINDS: tuple[type, ...] = (Sub, Act, Uns, Pub)

@@ -45,7 +45,7 @@ from inorder.core.event import Scalar, event_id
 from inorder.core.limits import CUBE_CALLS_MAX, HELD_EVENTS_MAX
 from inorder.core.machine import Accountable, Client, Durable, Machine
 from inorder.core.member import SEQ_BLOCK
-from inorder.core.place import Placing
+from inorder.core.place import Placing, Presettable
 from inorder.protocols.cube.joining import Joining
 from inorder.protocols.cube.links import CHANNEL, TIMER
 from inorder.protocols.cube.messages import (
@@ -57,6 +57,7 @@ from inorder.protocols.cube.messages import (
     UNS,
     Ack,
     Act,
+    Packet,
     Pub,
     Sub,
     Uns,
@@ -96,13 +97,18 @@ class Peer(Joining):
             Sub: self._on_sub,
             Act: self._on_act,
             Uns: self._on_uns,
+            Packet: self._on_packet,
         }
 
     def set_inner(self, inner: Machine) -> None:
         self.inner = inner
         self._placing = inner if isinstance(inner, Placing) else None
         # Whether anything is to be done at the end of an input.
-        self._finishes = hasattr(inner, "waiting") or self._trees.links is not None
+        self._finishes = (
+            hasattr(inner, "waiting")
+            or self._trees.links is not None
+            or self._trees.bundler is not None
+        )
 
     # Calls of the application.
 
@@ -189,6 +195,16 @@ class Peer(Joining):
             self._pass(self.inner.fire(timer, now), now)
         return self._done(now)
 
+    def _on_packet(self, source: int, packet: Packet[Any], now: float) -> None:
+        """Each message as if it had come alone; what they set free leaves together at the end."""
+        for message in packet.messages:
+            try:
+                if not isinstance(message, Pub | Ack):
+                    raise BadMessage(self._names[source], "packs what does not belong in a packet")
+                self._on[type(message)](source, message, now)
+            except BadMessage:
+                self._out.append(Note("bad_frame", self._names[source]))
+
     def _on_ack(self, child: int, ack: Ack, now: float) -> None:
         over = self._trees.acknowledged(child, ack)
         if over is not None:
@@ -219,6 +235,8 @@ class Peer(Joining):
         if topic.phase != "in":
             topic.early.append((parent, pub))
         elif topic.come(pub.source, pub.number):
+            if self._trees.bundler is not None:
+                self._trees.bundler.came(pub.topic, pub.source)
             self._hand_in(topic, pub, now)
         else:
             self._out.append(Note("duplicate", f"{pub.topic}/{pub.source}:{pub.number}"))
@@ -351,6 +369,10 @@ class Peer(Joining):
 
     def _tell_joined(self, name: str, topic: Topic, now: float) -> None:
         if not topic.wanted:
+            return
+        alike, topic.alike = topic.alike, None
+        if alike is not None and isinstance(self.inner, Presettable):
+            self._pass(self.inner.preset(name, alike, self._me, now), now)
             return
         if self._placing is not None:
             for origin in range(len(self._names)):

@@ -13,16 +13,19 @@ from inorder.core.limits import CUBE_PEERS_MAX
 
 
 class Peers:
-    """
+    """Numbers follow the names, or the order given if they are `mapped` (mapping.py).
+
     >>> peers = Peers(["carol", "alice", "bob"])
     >>> peers.names, peers.ids["bob"], peers.everybody
     (('alice', 'bob', 'carol'), 1, 7)
+    >>> Peers(["carol", "alice", "bob"], mapped=True).ids
+    {'carol': 0, 'alice': 1, 'bob': 2}
     """
 
     __slots__ = ("everybody", "ids", "names")
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self.names = tuple(sorted(names))
+    def __init__(self, names: Iterable[str], mapped: bool = False) -> None:
+        self.names = tuple(names if mapped else sorted(names))
         if len(self.names) > CUBE_PEERS_MAX:
             raise TooLarge("peers of a cube", len(self.names), CUBE_PEERS_MAX)
         self.ids = {name: number for number, name in enumerate(self.names)}

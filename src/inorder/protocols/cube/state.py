@@ -6,7 +6,8 @@ from typing import Generic
 
 from msgspec import Struct
 
-from inorder.protocols.cube.messages import Ack, Act, Body, Pub, Sub, Uns
+from inorder.protocols.cube.bundler import BundlerState
+from inorder.protocols.cube.messages import Ack, Act, Body, Packet, Pub, Sub, Uns
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.topic import Packed
 from inorder.protocols.cube.wave import Key, Wave
@@ -19,7 +20,8 @@ class TreesState(Struct, Generic[Body]):
     waves: list[tuple[Key, Wave[Body]]]
     withheld: list[tuple[int, Key]]
     roomy: bool
-    sessions: Sessions[Sub | Act | Uns | Pub[Body] | Ack] | None
+    sessions: Sessions[Sub | Act | Uns | Pub[Body] | Ack | Packet[Body]] | None
+    bundler: BundlerState[Body] | None = None
 
 
 class State(Struct, Generic[Body]):

@@ -66,7 +66,7 @@ class Topic:
     """What a peer knows of a topic, and what it has been asked to do there."""
 
     __slots__ = (
-        "ahead", "begun", "calls", "change", "changes", "counts", "early", "have",
+        "ahead", "alike", "begun", "calls", "change", "changes", "counts", "early", "have",
         "members", "next", "outstanding", "phase", "reserved", "role", "sources", "start",
         "wanted",
     )  # fmt: skip
@@ -103,6 +103,8 @@ class Topic:
         self.ahead: dict[int, list[int]] = {}
         # What came before this peer was in.
         self.early: list[tuple[int, Pub[Any]]] = []
+        # Preset: all these begin and count from 1 on, and the machine inside does not know it yet.
+        self.alike: Numbers | None = None
 
     @property
     def answers(self) -> bool:
@@ -127,6 +129,7 @@ class Topic:
     def begin(self, origin: int, start: int) -> None:
         """Publications of this origin come from this number on; said again, the first holds."""
         if not self.begun >> origin & 1:
+            self.alike = None
             self.begun |= 1 << origin
             self.start[origin] = start
             self._have_from(origin, start)
@@ -173,7 +176,8 @@ class Topic:
         return True
 
     def preset(self, members: int, sources: int, role: int, ones: Numbers) -> None:
-        """The state after all these have joined one after the other, before any publication."""
+        """The state after all these have joined one after the other. Applications that hold the
+        topic say so before anything is published: what came earlier is not waited for."""
         self.phase = "in"
         self.role = role
         self.change = 1
@@ -183,6 +187,7 @@ class Topic:
             self.begun = members | sources
             self.start = Table(ones)
             self.counts = Table(ones)
+            self.alike = ones
             self.have = array("Q", bytes(8 * len(ones)))
             if ones.count(0):
                 for origin, one in enumerate(ones):

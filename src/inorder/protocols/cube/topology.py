@@ -131,3 +131,20 @@ def passes_on(i: int, source: int, child: int) -> bool:
     """
     edge = i ^ child
     return edge != 0 and edge & (edge - 1) == 0 and (i ^ source) & (2 * edge - 1) == 0
+
+
+def is_parent(i: int, child: int, root: int, members: Members) -> bool:
+    """Whether `child` gets what `root` sends to these members from peer i.
+
+    >>> [root for root in range(8) if is_parent(4, 6, root, None)]
+    [0, 4]
+    >>> is_parent(4, 7, 0, 0b1001_0001), is_parent(0, 7, 4, 0b1001_0001)
+    (True, False)
+    """
+    # On the way to the child, peer by peer: its cluster becomes smaller with every step.
+    while s := cluster(root, child):
+        nearest = first_child(root, s, members)
+        if root == i or nearest is None:
+            return nearest == child
+        root = nearest
+    return False

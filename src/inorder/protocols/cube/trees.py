@@ -10,6 +10,10 @@ Rule 2: a wave is noted before its copies leave (P17), and it waits for the set 
 Rule 3: a copy of what is under way is ignored, and one of what is over is acknowledged again.
 Rule 4: acknowledgements of publications wait while the machine inside holds too much: the sources
         stop at their windows. What it waits for is on its way, so that ends.
+Rule 5: publications and their acknowledgements go to the bundler, if there is one, which decides
+        when they leave (bundler.py).
+Rule 6: with a single tree a publication goes to peer 0 first, with a part of the whole cube, and
+        peer 0 spreads it as if it were its own, and acknowledges to the source.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from typing import Any
 
 from inorder.core.effect import Answer, Effect, Send
 from inorder.core.errors import BadFrame, BadMessage
+from inorder.protocols.cube.bundler import BUNDLE, Bundler
 from inorder.protocols.cube.links import PeerLinks
 from inorder.protocols.cube.messages import (
     MEMBER,
@@ -31,7 +36,8 @@ from inorder.protocols.cube.messages import (
     Tree,
 )
 from inorder.protocols.cube.options import Options
-from inorder.protocols.cube.parts import relative, split, split_mask
+from inorder.protocols.cube.outlook import ROOT_PEER
+from inorder.protocols.cube.parts import encode, relative, split, split_mask
 from inorder.protocols.cube.peers import Peers
 from inorder.protocols.cube.state import TreesState
 from inorder.protocols.cube.topology import dimensions
@@ -48,6 +54,8 @@ class Trees:
         self.links = None if options.links == "trusted" else PeerLinks(options.resend)
         self._names = peers.names
         self._me = peers.ids[name]
+        self.bundler: Bundler | None = None
+        self._single = options.trees == "single"
         self._h = dimensions(len(peers.names))
         self._waves: dict[Key, Wave[Any]] = {}
         # Acknowledgements that wait until the machine inside has handed over some of what it holds.
@@ -59,6 +67,10 @@ class Trees:
     def launch(self, key: Key, tree: Tree, to: int, answer: Answer | None = None) -> None:
         """A wave of this peer's own to all these (a bit mask) but itself."""
         to &= ~(1 << self._me)
+        if self._single and to and key[0] == PUB and self._me != ROOT_PEER:
+            whole = encode(relative(to, ROOT_PEER, self._h), self._h)
+            self._begin(ROOT, key, tree, ((self._me ^ ROOT_PEER, whole),), (), answer)
+            return
         children = split_mask(relative(to, self._me, self._h), self._h)
         self._begin(ROOT, key, tree, children, (), answer)
 
@@ -72,6 +84,8 @@ class Trees:
     ) -> None:
         """Send a tree message to the next peers of its part; when there are none, it is over."""
         h = (parent ^ self._me).bit_length() - 1
+        if self._single and key[0] == PUB and self._me == ROOT_PEER:
+            h = self._h
         try:
             children = split(tree.to, h)
         except BadFrame as error:
@@ -97,7 +111,8 @@ class Trees:
     ) -> None:
         parts = {self._me ^ offset: part for offset, part in children}
         self._waves[key] = Wave(parent, parts, tree, standings, answer)
-        if type(tree) is Pub and self.links is None:
+        bundler = self.bundler
+        if type(tree) is Pub and self.links is None and bundler is None:
             # The hot path in one piece.
             topic, source, number, body = tree.topic, tree.source, tree.number, tree.body
             names, out = self._names, self.out
@@ -105,7 +120,10 @@ class Trees:
                 out.append(Send(names[child], Pub(topic, source, number, to, body)))
             return
         for child, message in copies(tree, parts):
-            self.send(child, message)
+            if bundler is not None and isinstance(message, Pub):
+                bundler.put(child, message)
+            else:
+                self.send(child, message)
 
     # Up.
 
@@ -132,7 +150,10 @@ class Trees:
         if key[0] == PUB and not self._roomy:
             self._withheld.append((parent, key))
             return
-        self.send(parent, Ack(*key, standings))
+        if self.bundler is None or key[0] != PUB:
+            self.send(parent, Ack(*key, standings))
+        else:
+            self.bundler.put(parent, Ack(*key))
 
     def _check(self, source: int, standing: Standing) -> None:
         peer, change, role, following = standing
@@ -157,7 +178,10 @@ class Trees:
         return bodies
 
     def fire(self, timer: str, now: float) -> None:
-        if self.links is not None:
+        if timer.startswith(BUNDLE):
+            if self.bundler is not None:
+                self.bundler.fire(timer)
+        elif self.links is not None:
             self.out += self.links.fire(timer, now)
 
     def finish(self, roomy: bool, now: float) -> None:
@@ -166,23 +190,29 @@ class Trees:
         if self._withheld and roomy:
             withheld, self._withheld = self._withheld, []
             for parent, key in withheld:
-                self.send(parent, Ack(*key))
+                self._acknowledge(parent, key, ())
+        if self.bundler is not None:
+            self.out += self.bundler.finish(now)
         if self.links is not None:
             self.out += self.links.flush(now)
 
     @property
     def idle(self) -> bool:
         linked = self.links is None or self.links.idle
-        return not self._waves and not self._withheld and linked
+        bundled = self.bundler is None or self.bundler.idle
+        return not self._waves and not self._withheld and linked and bundled
 
     def account(self) -> dict[str, float]:
-        return self.links.account() if self.links is not None else {}
+        linked = self.links.account() if self.links is not None else {}
+        return linked if self.bundler is None else {**linked, **self.bundler.account()}
 
     # Snapshots.
 
     def packed(self) -> TreesState[Any]:
         sessions = self.links.s if self.links is not None else None
-        return TreesState(list(self._waves.items()), self._withheld, self._roomy, sessions)
+        bundler = self.bundler.packed() if self.bundler is not None else None
+        waves = list(self._waves.items())
+        return TreesState(waves, self._withheld, self._roomy, sessions, bundler)
 
     def become(self, state: TreesState[Any]) -> None:
         self._waves = dict(state.waves)
@@ -190,3 +220,5 @@ class Trees:
         self._roomy = state.roomy
         if self.links is not None and state.sessions is not None:
             self.links.load(state.sessions)
+        if self.bundler is not None and state.bundler is not None:
+            self.bundler.become(state.bundler)

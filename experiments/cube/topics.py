@@ -1,0 +1,115 @@
+"""Figure 5.10: 256 nodes, 128 topics that all of them hold, events by Zipf's law or evenly.
+
+Each node publishes every 500 units of time on average (exponential gaps: a guess), until there are
+2^k events in all. Single trees are scalable in the number of topics as long as none is popular.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from experiments.chart import Frame, page
+from experiments.cube import shown, thesis, workloads
+from experiments.cube.world import PROTOCOLS, SOURCES, Run, Setting
+from experiments.figure import Column, Figure, Row, holds
+from experiments.points import Numbers, Settings
+
+TOPICS = 128
+GAP = 500.0
+EVEN, ZIPF = "uniform", "Zipf"
+
+
+def points(quick: bool) -> list[Settings]:
+    nodes, powers = (64, range(5, 10)) if quick else (256, range(7, 15))
+    return [
+        {"curve": curve, "law": law, "nodes": nodes, "messages": 2**power}
+        for curve in PROTOCOLS
+        for law in (EVEN, ZIPF)
+        for power in powers
+    ]
+
+
+def run(curve: str, law: str, nodes: int, messages: int, seed: int) -> Numbers:
+    rng = Random(f"{seed}/{nodes}/{messages}")
+    topics = [f"t{rank + 1}" for rank in range(TOPICS)]
+    everybody = range(nodes)
+    setting = Setting(seed, nodes, dict.fromkeys(topics, everybody))
+    played = Run(PROTOCOLS[curve], setting)
+    weights = workloads.zipf(TOPICS, workloads.ZIPF if law == ZIPF else 0.0)
+    workloads.stream(played, messages, topics, weights, GAP, rng)
+    played.go()
+    popular = played.queue(setting.root(topics[0]))
+    return {"wait": played.wait, "root": popular.mean_wait_s, **played.numbers()}
+
+
+def judge(rows: list[Row]) -> list[str]:
+    lines = []
+    for curve in PROTOCOLS:
+        mine = shown.where(rows, curve=curve)
+        most = max(row.settings["messages"] for row in mine)
+        even, skewed = (shown.only(mine, law=law, messages=most) for law in (EVEN, ZIPF))
+        if even is None or skewed is None:
+            continue
+        above = 100.0 * (skewed.mean("latency") / even.mean("latency") - 1.0)
+        claim = f"{curve}, Zipf above uniform at {most} messages [%]"
+        if stated := shown.number(
+            "5.10", "latency, Zipf above uniform [%]", curve=curve, messages=most
+        ):
+            lines.append(shown.close(claim, above, stated, 0.2))
+        else:
+            lines.append(holds(f"{claim}: {above:.1f}", skewed.exceeds(even, "latency")))
+    return lines
+
+
+def paper(settings: Settings) -> str:
+    at = {key: settings[key] for key in ("curve", "messages")}
+    above = thesis.text("5.10", "latency, Zipf above uniform [%]", **at)
+    return f"{above} % above uniform" if above and settings["law"] == ZIPF else "shape"
+
+
+def charts(rows: list[Row]) -> dict[str, str]:
+    ticks = sorted({float(row.settings["messages"]) for row in rows})
+    even = {
+        (row.settings["curve"], row.settings["messages"]): row.mean("latency")
+        for row in shown.where(rows, law=EVEN)
+    }
+
+    def theirs(row: Row) -> float | None:
+        at = {key: row.settings[key] for key in ("curve", "messages")}
+        above = shown.number("5.10", "latency, Zipf above uniform [%]", **at)
+        if above is None or row.settings["law"] != ZIPF:
+            return None
+        return even[at["curve"], at["messages"]] * (1.0 + above / 100.0)
+
+    layers = shown.curves(
+        shown.named(rows, "curve", "law"), "messages", lambda row: row.mean("latency"), theirs
+    )
+    title = "latency by messages (mark: so much above our uniform)"
+    return {
+        "figure-5.10.svg": page([Frame(title, layers, x_log=True, ticks=ticks)], height=260)
+    }  # fmt: skip
+
+
+FIGURE = Figure(
+    name="5.10",
+    title="many topics",
+    setting=f"{TOPICS} topics held by all nodes, each of which publishes every 500 on average; "
+    f"t_pp 100; {shown.SRPT_IS}; {shown.MEAN}; root: of the most popular topic",
+    points=points,
+    run=run,
+    columns=(
+        shown.LATENCY, shown.LAST, Column("wait", "wait in a queue", 1),
+        Column("root", "wait at the root", 1), *shown.COST,
+    ),
+    labels=("curve", "law", "nodes", "messages"),
+    judge=judge,
+    paper=paper,
+    source="thesis",
+    numbers=("5.10",),
+    charts=charts,
+    code=(*SOURCES, "experiments/cube/topics.py"),
+    runs=40,
+    quick_runs=5,
+    runs_at=lambda point: shown.runs(point["nodes"], point["nodes"] * point["messages"]),
+    workers=shown.WORKERS,
+)  # fmt: skip

@@ -1,0 +1,583 @@
+"""The figures of the thesis on the hypercube: their quick versions, each against a slow twin."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from collections.abc import Iterator
+from dataclasses import replace
+from heapq import heappop, heappush
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from experiments.chart import Frame, line, marks, page
+from experiments.command import command
+from experiments.cube import (
+    brokered,
+    churn,
+    example,
+    several,
+    shown,
+    single,
+    thesis,
+    topics,
+    trees,
+    workloads,
+)
+from experiments.cube.__main__ import FIGURES
+from experiments.cube.world import CHAPTER_5, TOPIC, Run, Setting, srpt_world
+from experiments.figure import Figure, Row
+from experiments.points import Numbers, Settings, Store, run_all
+
+# A slow twin: trees from the definition of clusters, and queues copy by copy.
+
+
+def cluster(node: int, number: int) -> list[int]:
+    """c(i, s) as the thesis defines it."""
+    head = node ^ 1 << (number - 1)
+    return [head, *(member for inner in range(1, number) for member in cluster(head, inner))]
+
+
+def branches(node: int, height: int, holders: set[int]) -> Iterator[tuple[int, int, set[int]]]:
+    """Children in the complete cube with holders among them: who, how high, which holders."""
+    for number in range(1, height + 1):
+        inside = holders & {*cluster(node, number)}
+        if inside:
+            yield cluster(node, number)[0], number - 1, inside
+
+
+class Twin:
+    """Publications over single trees: when each node has each of them, and what waits where."""
+
+    def __init__(self, size: int, far_first: bool = False) -> None:
+        self.size = size
+        self.far_first = far_first
+        self.free: dict[int, float] = {}
+        self.waits: dict[int, list[float]] = {}
+        self.guests: dict[int, list[int]] = {}
+        self.latencies: list[float] = []
+        self.relays: set[int] = set()
+
+    def play(
+        self, publications: list[tuple[float, int, str]], holders: dict[str, set[int]],
+        roots: dict[str, int],
+    ) -> float:  # fmt: skip
+        """The mean latency of all nodes but the publishers themselves."""
+        order, heap = count(), []
+        for at, node, topic in publications:
+            heappush(heap, (at, next(order), node, None, (at, node, topic)))
+        while heap:
+            now, _, node, below, message = heappop(heap)
+            at, publisher, topic = message
+            root = roots[topic]
+            if below is None and node != root:
+                heappush(heap, (self.sent(node, now), next(order), root, None, message))
+                continue
+            if below is None:
+                below = (self.size.bit_length() - 1, holders[topic])
+            if node not in holders[topic]:
+                self.relays.add(node)
+            elif node != publisher and not self.guests:
+                self.latencies.append(now - at)
+            kids = [*branches(node, *below)]
+            for child, height, inside in kids[::-1] if self.far_first else kids:
+                arrives = self.sent(node, now)
+                heappush(heap, (arrives, next(order), child, (height, inside), message))
+            for guest in self.guests.get(node, ()):
+                arrives = self.sent(node, now)
+                if guest != publisher:
+                    self.latencies.append(arrives - at)
+        return sum(self.latencies) / len(self.latencies)
+
+    def sent(self, node: int, now: float) -> float:
+        """One copy more: when it arrives."""
+        ready = now + 1.0
+        begun = max(ready, self.free.get(node, 0.0))
+        self.free[node] = begun + 1.0
+        self.waits.setdefault(node, []).append(begun - ready)
+        return begun + 1.0 + 100.0
+
+    def root_wait(self, node: int) -> float:
+        waits = self.waits[node]
+        return sum(waits) / len(waits)
+
+
+class Kept:
+    """What the figure's own code asked of its run."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.runs: list[Run] = []
+        self.publications: list[tuple[float, int, str]] = []
+        build, publish = Run.__init__, Run.publish
+
+        def building(run: Run, *args: Any, **options: Any) -> None:
+            build(run, *args, **options)
+            self.runs.append(run)
+
+        def publishing(run: Run, at: float, node: int, topic: str = TOPIC) -> None:
+            self.publications.append((at, node, topic))
+            publish(run, at, node, topic)
+
+        monkeypatch.setattr(Run, "__init__", building)
+        monkeypatch.setattr(Run, "publish", publishing)
+
+    @property
+    def setting(self) -> Setting:
+        (run,) = self.runs
+        return run.setting
+
+    def twin(self) -> tuple[Twin, float]:
+        setting = self.setting
+        twin = Twin(setting.size, setting.far_first)
+        holders = {topic: {*some} for topic, some in setting.members.items()}
+        roots = {topic: setting.root(topic) for topic in setting.members}
+        return twin, twin.play(self.publications, holders, roots)
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
+    return Kept(monkeypatch)
+
+
+# One point of each figure, computed again.
+
+
+@pytest.mark.parametrize("order", [single.NEAR, single.FAR])
+@pytest.mark.parametrize(("share", "nodes"), [(25, 64), (100, 32), (30, 128)])
+def test_a_point_of_5_6_and_5_7(order: str, share: int, nodes: int, kept: Kept) -> None:
+    found = single.run("SRPT", order, share, nodes, 3)
+    twin, latency = kept.twin()
+    assert found["latency"] == pytest.approx(latency)
+    assert found["last"] == pytest.approx(max(twin.latencies))
+    assert found["relays"] == len(twin.relays)
+    copies = sum(map(len, twin.waits.values()))
+    assert found["moved"] == copies
+    asked = kept.publications[0][1] != kept.setting.root(TOPIC)
+    assert found["pubs"] == copies - asked
+
+
+@pytest.mark.parametrize(("propagation", "share"), [(100, 25), (100, 100), (1000, 100)])
+def test_a_point_of_5_8(propagation: int, share: int, kept: Kept) -> None:
+    found = several.run_58("SRPT", propagation, share, 64, 2)
+    assert len(kept.publications) == 64 * share // 100
+    if propagation == 100:
+        twin, latency = kept.twin()
+        assert found["latency"] == pytest.approx(latency)
+        assert found["root"] == pytest.approx(twin.root_wait(kept.setting.root(TOPIC)))
+    # The same hops, each 900 longer.
+    hops = (found["latency"] - found["wait"]) / (2.0 + propagation)
+    assert hops == pytest.approx(4.0, abs=0.1)
+
+
+def test_a_point_of_table_5_1(kept: Kept) -> None:
+    found = several.run_51("SRPT", several.MET, 64, 1)
+    twin, _ = kept.twin()
+    root = kept.setting.root(TOPIC)
+    lengths = [1.0 + sum(w) / len(w) if (w := twin.waits.get(n)) else 0.0 for n in range(64)]
+    for low, high, name in zip((-1.0, 0.0, 2.0, 4.0), (0.0, 2.0, 4.0, 8.0), several.NAMES,
+                               strict=False):  # fmt: skip
+        assert found[name] == sum(low < length <= high for length in lengths)
+    assert found["root"] == pytest.approx(lengths[root])
+    assert found["longest"] == pytest.approx(1.0 + max(twin.waits[root]))
+
+
+def test_a_queue_over_time_is_what_stands_in_it_on_average(kept: Kept) -> None:
+    over_time = several.run_51("SRPT", several.OVER_TIME, 64, 1)
+    twin, _ = kept.twin()
+    root, period = kept.setting.root(TOPIC), kept.runs[0].world.agenda.now
+    # Each copy stands there from its wait on until it is sent.
+    assert over_time["root"] == pytest.approx(sum(w + 1.0 for w in twin.waits[root]) / period)
+
+
+def test_a_point_of_5_10(kept: Kept) -> None:
+    found = topics.run("SRPT", topics.ZIPF, 16, 256, 1)
+    twin, latency = kept.twin()
+    assert found["latency"] == pytest.approx(latency)
+    popular = kept.setting.root("t1")
+    assert found["root"] == pytest.approx(twin.root_wait(popular))
+    assert found["moved"] == sum(map(len, twin.waits.values()))
+
+
+def test_a_point_of_5_11_without_churn(kept: Kept) -> None:
+    found = churn.run_a("SRPT", 64, 20, 1, **{"changes a": "second", "t_med min": churn.STATIC})
+    assert [at for at, _, _ in kept.publications] == [500.0 * (n + 1) for n in range(40)]
+    twin, latency = kept.twin()
+    assert found["latency"] == pytest.approx(latency)
+    assert found["changes"] == 0.0
+    assert 0.0 < found["false"] < 1.0
+    assert found["false"] == pytest.approx(relayed(twin, kept) / found["moved"], rel=0.05)
+
+
+def relayed(twin: Twin, kept: Kept) -> int:
+    """Copies to nodes that do not hold the topic; the root is asked, and gets none."""
+    return len(twin.relays - {kept.setting.root(TOPIC)}) * len(kept.publications)
+
+
+def test_a_point_of_5_12(kept: Kept) -> None:
+    found = brokered.run("SRPT-B", 8, 40, 1, **{"every 500": brokered.EACH})
+    setting = kept.setting
+    twin = Twin(8)
+    twin.guests = {b: [g for g in range(8, 40) if (g - 8) % 8 == b] for b in range(8)}
+    latency = twin.play(kept.publications, {TOPIC: {*range(8)}}, {TOPIC: setting.root(TOPIC)})
+    assert found["latency"] == pytest.approx(latency)
+    assert found["tree"] + found["guests"] == pytest.approx(latency)
+    assert len(kept.publications) == brokered.MESSAGES
+    assert {node for _, node, _ in kept.publications} <= {*range(8, 40)}
+
+
+def test_a_point_of_2_9_has_its_root_at_node_0(kept: Kept) -> None:
+    found = trees.run(trees.SINGLE, workloads.CALIBRATED, 64, 1)
+    assert kept.setting.root(TOPIC) == 0
+    assert kept.runs[0].queue(0).copies == 64 * 6
+    assert found["moved"] == 64 * 63 + 63
+    assert all(at <= 400.0 for at, _, _ in kept.publications)
+
+
+def test_figure_5_2_has_two_relays_and_one_hop_more() -> None:
+    found = {node: example.run("SRPT", node, 1) for node in example.HOLDERS}
+    assert {numbers["relays"] for numbers in found.values()} == {2}
+    assert found[0]["most"] == 2
+    assert {numbers["most"] for node, numbers in found.items() if node} == {3}
+    run = Run(srpt_world, Setting(1, 8, {TOPIC: example.HOLDERS}, {TOPIC: 0}), paths=True)
+    run.publish(0.0, 3)
+    run.go()
+    depths = {name: depth for name, depth in run.meter.depths.items() if name != "n0"}
+    assert depths == {"n1": 2, "n2": 2, "n4": 2, "n3": 3, "n5": 3, "n6": 3}
+
+
+# The root's queue, and what fills it.
+
+
+@pytest.mark.parametrize(
+    ("resend", "session_ms", "saturated"),
+    [(True, 120.0, True), (False, 120.0, False), (True, 5000.0, False)],
+)
+def test_a_root_saturates_if_it_passes_many_changes_on(
+    resend: bool, session_ms: float, saturated: bool
+) -> None:
+    """32 members with a median of 0.12 s change 370 times a second, which is 5 copies each. Without
+    the changes sent again, or with sessions of 5 s, the root has little to do."""
+    setting = Setting(1, 64, {TOPIC: range(0, 64, 2)}, resend=resend)
+    run = Run(srpt_world, setting)
+    changes = workloads.churn(run, session_ms, 500.0, 10_000.0, Random(1))
+    run.go()
+    root = run.queue(setting.root(TOPIC))
+    assert (changes > 3000) is (session_ms < 1000.0)
+    assert (root.mean_wait_s > 1000.0) is saturated
+    assert (root.mean_wait_s < 20.0) is not saturated
+
+
+# Workloads.
+
+
+def test_members_are_replaced_one_by_one_and_publish() -> None:
+    run = Run(srpt_world, Setting(1, 64, {TOPIC: range(20)}))
+    steps: list[tuple[float, str, int]] = []
+    run.publish = lambda at, node, topic=TOPIC: steps.append((at, "publish", node))  # type: ignore
+    run.leave = lambda at, node, topic=TOPIC: steps.append((at, "leave", node))  # type: ignore
+    run.join = lambda at, node, topic=TOPIC: steps.append((at, "join", node))  # type: ignore
+    changes = workloads.churn(run, 2000.0, 500.0, 100_000.0, Random(1))
+    members = {*range(20)}
+    assert steps == sorted(steps, key=lambda step: step[0])
+    for at, what, node in steps:
+        assert at <= 100_000.0
+        assert (node in members) is (what != "join")
+        if what == "leave":
+            members.remove(node)
+        elif what == "join":
+            assert len(members) == 19
+            members.add(node)
+    published = [at for at, what, _ in steps if what == "publish"]
+    assert published == [500.0 * (number + 1) for number in range(200)]
+    assert changes == len(steps) - 200
+    # 20 members, half of whom leave within 2 s of their coming: 0.347 a second each.
+    assert changes / 2 == pytest.approx(100 * 20 * 0.3466, rel=0.12)
+
+
+def test_loads_are_what_their_names_say() -> None:
+    rng = Random(1)
+    means = {}
+    for name, load in workloads.LOADS.items():
+        drawn = [load.at(rng) for _ in range(2000)]
+        means[name] = sum(drawn) / 2000
+        spread = (sum((at - means[name]) ** 2 for at in drawn) / 2000) ** 0.5
+        expected = {"exp": 1000.0, "Poi": 31.6, "even in 1": 288.7, "even in 4": 115.5}
+        (wanted,) = [value for key, value in expected.items() if name.startswith(key)]
+        assert spread == pytest.approx(wanted, rel=0.1)
+    assert means == pytest.approx(
+        dict(zip(means, (1000.0, 1000.0, 500.0, 200.0), strict=True)), rel=0.1
+    )
+    spreads = [load.propagation.std for load in workloads.CHAPTER_4]
+    assert spreads == [25.0, 25.0, 25.0, 40.0]
+
+
+def test_zipf_weights_fall_by_their_exponent() -> None:
+    weights = workloads.zipf(128)
+    assert sum(weights) == pytest.approx(1.0)
+    assert weights[0] / weights[1] == pytest.approx(2.0**0.825)
+    run = Run(srpt_world, Setting(1, 16, dict.fromkeys(("a", "b"), range(16))))
+    last = workloads.stream(run, 800, ["a", "b"], [0.75, 0.25], 500.0, Random(1))
+    kinds = [args for _, args in run.world.agenda.pending()]
+    assert len(kinds) == 800
+    assert sum(topic == "a" for _, topic, _ in kinds) == pytest.approx(600, abs=50)
+    # 16 nodes, each every 500: 31.25 between two, and none publishes twice as often as another.
+    assert last == pytest.approx(800 * 31.25, rel=0.1)
+    each = [sum(name == node for name, _, _ in kinds) for node in run.names]
+    assert 25 < min(each) <= max(each) < 75
+
+
+@pytest.mark.parametrize("questions", [1, 3])
+def test_every_other_node_answers_once_when_it_has_heard_all_questions(questions: int) -> None:
+    run = Run(srpt_world, Setting(1, 32, {TOPIC: range(32)}))
+    published: list[tuple[float, str]] = []
+    publish = run.world.publish
+
+    def noting(name: str, topic: str, value: dict[str, Any]) -> bool:
+        published.append((run.world.agenda.now, name))
+        return publish(name, topic, value)
+
+    run.world.publish = noting  # type: ignore[method-assign]
+    answers = workloads.Answers(run, questions, workloads.even(1000.0), Random(1))
+    answers.begin()
+    run.go()
+    assert sorted(name for _, name in published) == sorted(run.names)
+    asked = [name for at, name in published if at == 0.0]
+    assert len(asked) == questions
+    assert min(at for at, name in published if name not in asked) > 2 * 102.0
+    assert run.latencies().count == 32 * 31
+
+
+# The thesis's numbers.
+
+
+def test_every_figure_and_table_of_the_evaluation_has_its_numbers() -> None:
+    figures = {each.figure for each in thesis.STATED}
+    wanted = "2.9 3.1 4.3 4.4 4.5 4.6 4.7 4.9 5.1 5.2 5.6 5.7 5.8 5.9 5.10 5.11a 5.11b 5.12"
+    assert {*wanted.split(), "table 4.1", "table 4.2", "table 4.3", "table 5.1"} == figures
+    places = [(each.figure, each.quantity, tuple(sorted(each.at.items())))
+              for each in thesis.STATED]  # fmt: skip
+    assert len(places) == len({*places})
+
+
+def test_stated_numbers_agree_with_each_other_where_they_must() -> None:
+    packets = [each for each in thesis.STATED if each.figure == "table 4.1"]
+    for each in packets:
+        nodes = each.at["nodes"]
+        plain = thesis.stated("table 4.1", "packets", nodes=nodes)
+        assert plain == nodes * (nodes - 1)
+        aggregated = thesis.stated("table 4.1", "packets-aggregated", nodes=nodes)
+        reduction = thesis.stated("table 4.1", "reduction[%]", nodes=nodes)
+        assert 100.0 * (1.0 - aggregated / plain) == pytest.approx(reduction, abs=0.02)
+    for curve in (thesis.PS, thesis.S):
+        rows = [each.value for each in thesis.STATED
+                if each.figure == "table 5.1" and each.quantity == curve]  # fmt: skip
+        assert sum(rows) == 1024
+    assert thesis.text("3.1", "entries", curve="causal barrier", nodes=1024) == "< 6"
+    assert thesis.text("3.1", "entries", curve="nothing") == ""
+    with pytest.raises(KeyError):
+        thesis.stated("3.1", "entries", curve="nothing")
+
+
+# The figures.
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cube")
+
+
+@pytest.fixture(scope="module")
+def texts(folder: Path) -> dict[str, str]:
+    """The quick version of every figure."""
+    return {figure.name: figure.reproduce(folder, True, None) for figure in FIGURES}
+
+
+CLAIMS = {
+    "2.9": ["[even in 1000] the root queues above 128"],
+    "5.2": ["relays of the single tree", "hops more"],
+    "5.6": ["proportional to log2 N"],
+    "5.7": ["the mean way stays the same", "no relays at 100 %"],
+    "5.8": ["saturates above 128 nodes", "with t_pp 1000 SRPT grows less"],
+    "5.11a": ["125 of 128, t_med 1 min [a second]"],
+    "5.12": ["[together] the fewer brokers", "[each] SRPT-B with 64 below"],
+}
+NOT_CLAIMS = {"2.9": ["[even in 400, sd 40] the root queues above 128"]}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_quick_figures_reproduce_what_the_full_ones_do(name: str, texts: dict[str, str]) -> None:
+    lines = texts[name].splitlines()
+    for verdict, claims in (("reproduced", CLAIMS[name]), ("NOT reproduced", NOT_CLAIMS.get(name))):
+        for claim in claims or ():
+            (found,) = [each for each in lines if claim in each and "reproduced: " in each]
+            assert found.startswith(f"- {verdict}: ")
+
+
+def test_every_row_says_its_size_its_runs_and_what_it_moved(texts: dict[str, str]) -> None:
+    for figure in FIGURES:
+        head = next(line for line in texts[figure.name].splitlines() if line.startswith("| "))
+        cells = [cell.strip() for cell in head.split("|")]
+        assert {"messages moved", "seconds", "thesis"} < {*cells}
+        if figure.name != "5.2":  # always eight nodes, one run
+            assert {"nodes", "runs"} < {*cells}
+        assert "machine" in figure.setting
+
+
+def test_pictures_stand_beside_the_tables(texts: dict[str, str], folder: Path) -> None:
+    pictures = sorted(path.stem for path in (folder / "quick").glob("*.svg"))
+    numbers = ("10", "11a", "11b", "12", "6", "7", "8")
+    assert pictures == ["figure-2.9", *(f"figure-5.{number}" for number in numbers)]
+    for path in (folder / "quick").glob("*.svg"):
+        ElementTree.fromstring(path.read_text())
+
+
+def test_stated_numbers_are_drawn_over_the_curve_they_belong_to() -> None:
+    rows = [
+        Row({"curve": "SRPT", "order": order, "share": 25, "nodes": nodes},
+            [{"latency": 700.0, "pubs": 1800.0}])
+        for order in (single.NEAR, single.FAR)
+        for nodes in (2048, 4096)
+    ]  # fmt: skip
+    picture = ElementTree.fromstring(single.charts_56(rows)["figure-5.6.svg"])
+    assert len(picture.findall(".//{*}circle")) == 4
+    assert len(picture.findall(".//{*}polyline")) == 4
+
+
+def test_logarithmic_axes_leave_out_what_they_cannot_show() -> None:
+    layers = [line([1.0, 10.0, 100.0, 1000.0], [1.0, 10.0, 0.0, 100.0]),
+              marks([10.0], [10.0], colour=0)]  # fmt: skip
+    frame = Frame("both", layers, x_log=True, y_log=True, ticks=[1.0, 1000.0])
+    picture = ElementTree.fromstring(page([frame], height=260))
+    (drawn,) = picture.findall(".//{*}polyline")
+    places = [tuple(map(float, pair.split(","))) for pair in drawn.attrib["points"].split()]
+    assert len(places) == 3
+    (first, _), (second, _), (last, _) = places
+    assert second - first == pytest.approx((last - first) / 3, abs=0.1)
+    (_, low), (_, middle), (_, high) = places
+    assert middle == pytest.approx((low + high) / 2, abs=0.1)
+    (ring,) = picture.findall(".//{*}circle")
+    assert (float(ring.attrib["cx"]), float(ring.attrib["cy"])) == places[1]
+    assert ring.attrib["stroke"] == drawn.attrib["stroke"]
+    assert ring.attrib["fill"] == "none"
+    assert [text.text for text in picture.findall(".//{*}text")][-2:] == ["1", "1000"]
+
+
+def test_there_are_figures_for_all_that_single_trees_are_compared_in() -> None:
+    numbers = [str(number) for figure in FIGURES for number in figure.numbers]
+    wanted = "2.9 4.8 5.2 5.6 5.7 5.8 table-5.1 5.10 5.11a 5.11b 5.12"
+    assert numbers == wanted.split()
+    for figure in FIGURES:
+        assert len(figure.points(False)) >= len(figure.points(True)) > 0
+        assert any("experiments/cube/srpt.py" in pattern for pattern in figure.code)
+        largest = max(point.get("nodes", 8) for point in figure.points(True))
+        assert largest <= 128, "quick is small"
+
+
+def test_runs_are_many_where_they_are_small() -> None:
+    by_size = {nodes: shown.runs(nodes, nodes**2) for nodes in shown.SIZES}
+    expected = {8: 40, 16: 40, 32: 40, 64: 40, 128: 40, 256: 40, 512: 10, 1024: 10}
+    assert by_size == {**expected, 2048: 3, 4096: 3}
+    chosen = {figure.name: figure for figure in FIGURES}
+    for name in ("5.8", "table-5.1", "2.9"):
+        figure = chosen[name]
+        for point in figure.points(False):
+            assert figure.runs_at
+            copies = point["nodes"] ** 2 * point.get("share", 100) / 100
+            assert figure.runs_at(point) == shown.runs(point["nodes"], copies)
+
+
+# The command.
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr("sys.argv", ["experiments.cube", *arguments])
+    command("cube", "The thesis", FIGURES, "seconds")
+
+
+def test_a_figure_is_asked_for_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_command(monkeypatch, "5.2", "--quick", "--out", str(tmp_path))
+    run_command(monkeypatch, "--figure", "5.2", "--quick", "--out", str(tmp_path))
+    heads = [line for line in capsys.readouterr().out.splitlines() if line.startswith("## ")]
+    assert heads == ["## Figure 5.2: the trees of five subscribers of eight nodes"] * 2
+    assert not (tmp_path / "quick" / "tables.md").exists(), "only all figures together are written"
+    with pytest.raises(SystemExit):
+        run_command(monkeypatch, "5.3", "--quick", "--out", str(tmp_path))
+    assert "'5.3' is not one of 2.9, 4.8, 5.2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["meter", "several", "shown", "thesis", "workloads"])
+def test_examples_in_the_docstrings_are_true(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(f"experiments.cube.{name}"))
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+# Points in several processes.
+
+
+def squared(number: int, seed: int) -> Numbers:
+    return {"square": number * number + seed}
+
+
+def never(number: int, seed: int) -> Numbers:
+    raise AssertionError(f"{number} was known")
+
+
+def test_points_run_in_processes_give_what_they_give_in_one(tmp_path: Path) -> None:
+    points: list[Settings] = [{"number": number} for number in range(5)]
+    counts = [3, 0, 1, 2, 4]
+    alone = run_all(Store(tmp_path / "one"), points, counts, squared, "test", "v1")
+    assert [len(runs) for runs in alone] == counts
+    assert alone[4] == [{"square": 16 + seed} for seed in (1, 2, 3, 4)]
+    both = run_all(Store(tmp_path / "two"), points, counts, squared, "test", "v1", workers=2)
+    assert both == alone
+    again = run_all(Store(tmp_path / "two"), points, counts, never, "test", "v1", workers=2)
+    assert again == alone
+
+
+def test_a_failing_point_ends_the_figure_and_leaves_the_others(tmp_path: Path) -> None:
+    points: list[Settings] = [{"number": number} for number in range(5)]
+    with pytest.raises(AssertionError, match="was known"):
+        run_all(Store(tmp_path), points, 1, never, "test", "v1", workers=2)
+
+
+def test_a_figure_with_runs_of_its_own_shows_them(tmp_path: Path) -> None:
+    figure = replace(
+        single.FIGURES[0], points=lambda quick: [
+            {"curve": "SRPT", "order": single.NEAR, "share": 100, "nodes": nodes}
+            for nodes in (8, 16)
+        ],
+        runs_at=lambda point: 1 if point["nodes"] == 16 else 9, runs=4, workers=1,
+    )  # fmt: skip
+    text = figure.reproduce(tmp_path, False, None)
+    assert "1 to 4 runs a point" in text
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| SRPT")]
+    assert [(row[3], row[4]) for row in rows] == [("8", "4"), ("16", "1")]
+    # A number of runs that is asked for holds for all.
+    assert "2 runs a point" in figure.reproduce(tmp_path, False, 2)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_paired_run_draws_for_an_event_what_it_draws_in_another_run(paired: bool) -> None:
+    last = []
+    for extra in (False, True):
+        setting = Setting(1, 32, {TOPIC: range(32)}, {TOPIC: 0})
+        run = Run(srpt_world, setting, workloads.links(workloads.CHAPTER_4[0]), paired=paired)
+        if extra:
+            run.publish(0.0, 5)
+        run.publish(5000.0, 3)
+        run.go()
+        last.append(run.latencies().last["n03:1"])
+    assert (last[0] == last[1]) is paired
+
+
+def test_links_are_those_of_the_thesis() -> None:
+    assert (CHAPTER_5.processing, CHAPTER_5.transmission) == (1.0, 1.0)
+    assert CHAPTER_5.propagation.mean == 100.0
+    assert isinstance(trees.FIGURE, Figure)
