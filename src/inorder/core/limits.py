@@ -375,3 +375,19 @@ CAUSAL_GAPS_MAX = 1000
 # enough for so many machines that all talk alike.
 CUBE_MAPPED_MAX = 1024
 CUBE_MAPPING_EDGES_MAX = 2_000_000
+
+# Bytes of a packet that messages of a cube share (bundler.py): all headers and a short message, and
+# what a UDP datagram takes.
+CUBE_MTU_MIN = 256
+CUBE_MTU_MAX = 65_507
+
+# Cells of a grid (guarantee/cells/). Cells that one subscription may need: each is a topic, and all
+# peers of the cube hear of each join. Cells that one event may be in: it is published in each.
+# Columns on either side of the origin, so that no two lines between cells fall together.
+CUBE_CELLS_MAX = 1024
+CUBE_COPIES_MAX = 64
+CUBE_CELL_INDEX_MAX = 2**31
+
+# Events in several cells that a subscriber remembers until their other copies have come. A copy
+# that a filter keeps back is never seen to come, hence a bound.
+CUBE_AREAS_REMEMBERED_MAX = 65_536

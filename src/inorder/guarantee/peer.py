@@ -15,6 +15,8 @@ from msgspec import Struct
 
 from inorder.core.machine import Machine
 from inorder.core.pack import pack, unpacker
+from inorder.guarantee.cells.grid import Grid
+from inorder.guarantee.cells.holder import celled
 from inorder.guarantee.compose import filtering
 from inorder.guarantee.registry import Guarantee, guarantee
 from inorder.protocols.cube.options import Options
@@ -30,6 +32,8 @@ class Order(Struct, frozen=True):
     options: dict[str, Any]
     topics: tuple[str, ...]
     filtered: bool = False
+    # Where topics have places (cells/): a holder stands before the client in place of a filter.
+    cells: Grid | None = None
 
     @property
     def ordered(self) -> Guarantee:
@@ -46,6 +50,8 @@ class Order(Struct, frozen=True):
         if name in services:
             return services[name].make()
         client = self.ordered.client(name, self.topics, self.chosen)
+        if self.cells is not None:
+            return celled(self.ordered, client, self.cells)
         return filtering(self.ordered, client) if self.filtered else client
 
     @property
@@ -55,9 +61,13 @@ class Order(Struct, frozen=True):
 
 
 def order_of(
-    ordered: Guarantee, options: Struct, topics: Sequence[str], filtered: bool = False
+    ordered: Guarantee,
+    options: Struct,
+    topics: Sequence[str],
+    filtered: bool = False,
+    cells: Grid | None = None,
 ) -> Order:
-    return Order(ordered.name, msgspec.to_builtins(options), tuple(topics), filtered)
+    return Order(ordered.name, msgspec.to_builtins(options), tuple(topics), filtered, cells)
 
 
 class _Snapshot(Struct):

@@ -12,10 +12,13 @@ from functools import partial
 from random import Random
 from typing import cast
 
+from inorder.core.effect import Persist
 from inorder.core.machine import Machine
+from inorder.guarantee.cells.peer import CelledPeer
 from inorder.guarantee.peer import Peered, order_of
 from inorder.protocols.cube.mapping import mapped
 from inorder.protocols.cube.peers import Peers
+from inorder.sim import queues
 from inorder.sim.models import Far
 from inorder.sim.network import Model
 from inorder.sim.scenario import Scenario
@@ -23,16 +26,24 @@ from inorder.sim.talk import talk
 from inorder.sim.world import World
 
 
-def preset(peers: Iterable[Machine], topics: Iterable[str], members: Iterable[str]) -> None:
-    """Make these peers members of all these topics, as if they had joined one after the other."""
+def preset(
+    peers: Iterable[Machine],
+    topics: Iterable[str],
+    members: Iterable[str],
+    sources: Iterable[str] = (),
+) -> dict[str, list[Persist]]:
+    """Make these peers members and sources of all these topics, as if they had joined one after
+    the other; by peer, what it would have on its disk then."""
     all_peers = [cast(Peered, peer) for peer in peers]
     known = all_peers[0].peers
     mask = sum(1 << known.ids[name] for name in members)
-    ones = array("I", (mask >> number & 1 for number in range(len(known.names))))
+    others = sum(1 << known.ids[name] for name in sources) & ~mask
+    ones = array("I", ((mask | others) >> number & 1 for number in range(len(known.names))))
+    written: dict[str, list[Persist]] = {}
     for peer in all_peers:
-        if mask >> known.ids[peer.name] & 1:
-            for topic in topics:
-                peer.preset(topic, mask, 0, ones)
+        if (mask | others) >> known.ids[peer.name] & 1:
+            written[peer.name] = [peer.preset(topic, mask, others, ones) for topic in topics]
+    return written
 
 
 def peers_of(
@@ -58,8 +69,20 @@ def _mean_s(model: Model, one: str, other: str) -> float:
     return model.mean_s(one, other) if isinstance(model, Far) else 1.0
 
 
-def add_peers(world: World, scenario: Scenario, names: Sequence[str], peers: Peers) -> None:
-    order = order_of(scenario.guarantee, scenario.options, scenario.topic_names, scenario.filtered)
-    options = scenario.network.cube.options
+def add_peers(
+    world: World,
+    scenario: Scenario,
+    names: Sequence[str],
+    peers: Peers,
+    homes: Mapping[str, str],
+    model: Model,
+) -> None:
+    table = scenario.network.cube
+    order = order_of(
+        scenario.guarantee, scenario.options, scenario.topic_names, scenario.filtered, table.cells
+    )
+    options = table.options
+    plain = Peered if table.cells is None else CelledPeer
     for name in names:
-        world.add(name, partial(Peered, name, peers, options, order))
+        make = queues.peer_of(world, model, homes.get(name, name)) if options.adapt else plain
+        world.add(name, partial(make, name, peers, options, order))

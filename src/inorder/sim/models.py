@@ -162,6 +162,10 @@ class Packet:
             self._note(source, begun - ready)
         return sent + self._propagation.draw(rng)
 
+    def is_busy(self, source: str, now: float) -> bool:
+        """Whether a copy that is sent now would have to wait."""
+        return self._free_at.get(source, 0.0) > now + self._processing_s
+
     def _note(self, source: str, wait_s: float) -> None:
         queue = self.queues.get(source)
         if queue is None:

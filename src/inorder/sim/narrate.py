@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -23,8 +24,17 @@ from inorder.core.effect import (
 from inorder.core.event import Event
 
 
-def describe(node: str, effect: Effect) -> str | None:
-    """What an effect looks like from outside; None for what nobody sees.
+# Better words for a value, or None.
+Words = Callable[[Any], str | None]
+
+
+def _none(source: str, target: str) -> Words:
+    return lambda value: None
+
+
+def describe(node: str, effect: Effect, words: Callable[[str, str], Words] = _none) -> str | None:
+    """What an effect looks like from outside; None for what nobody sees. `words` may know better
+    ones for what travels from a node to another.
 
     >>> describe("a", Deliver(Event("p", 1, "t"), in_order=False))
     'a delivers p:1, too late'
@@ -32,7 +42,7 @@ def describe(node: str, effect: Effect) -> str | None:
     if isinstance(effect, Deliver):
         return f"{node} delivers {effect.event.id}" + ("" if effect.in_order else ", too late")
     if isinstance(effect, Send):
-        return f"{node}->{effect.target} {brief(effect.message)}"
+        return f"{node}->{effect.target} {brief(effect.message, words(node, effect.target))}"
     if isinstance(effect, Diffuse):
         return f"{node}->({effect.topic}) {brief(effect.message)}"
     if isinstance(effect, Launched):
@@ -50,14 +60,16 @@ def describe(node: str, effect: Effect) -> str | None:
     return None
 
 
-def brief(value: Any) -> str:
+def brief(value: Any, words: Words = lambda value: None) -> str:
     """A message in a few words: its kind and its fields, without the empty ones and without the
-    last ones that say nothing unusual.
+    last ones that say nothing unusual. `words` may know better ones for some.
 
     >>> from inorder.guarantee.none import Published
     >>> brief(Published(Event("p", 1, "t")))
     'Published p:1'
     """
+    if (better := words(value)) is not None:
+        return better
     if isinstance(value, Event):
         return value.id
     if isinstance(value, Struct):
@@ -65,13 +77,13 @@ def brief(value: Any) -> str:
         usual = list(value.__struct_defaults__)
         while usual and fields[-1] == usual.pop():
             fields.pop()
-        words = (brief(field) for field in fields)
-        return " ".join([type(value).__name__, *(word for word in words if word)])
+        said = (brief(field, words) for field in fields)
+        return " ".join([type(value).__name__, *(word for word in said if word)])
     if isinstance(value, dict):
-        inner = " ".join(f"{key}:{brief(item)}" for key, item in sorted(value.items()))
+        inner = " ".join(f"{key}:{brief(item, words)}" for key, item in sorted(value.items()))
         return f"{{{inner}}}" if inner else ""
     if isinstance(value, tuple | list):
         if value and all(isinstance(item, tuple) and len(item) == 2 for item in value):
-            return "{" + " ".join(f"{key}:{brief(item)}" for key, item in value) + "}"
-        return "[" + " ".join(brief(item) for item in value) + "]" if value else ""
+            return "{" + " ".join(f"{key}:{brief(item, words)}" for key, item in value) + "}"
+        return "[" + " ".join(brief(item, words) for item in value) + "]" if value else ""
     return "-" if value is None else str(value)

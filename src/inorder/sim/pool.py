@@ -33,7 +33,8 @@ from inorder.core.effect import (
 )
 from inorder.core.event import Scalar
 from inorder.core.machine import Client, Durable, Machine, call_of
-from inorder.sim.narrate import brief, describe
+from inorder.sim.narrate import Words, brief, describe
+from inorder.sim.wording import Wording
 
 Link = tuple[str, str]
 
@@ -158,19 +159,29 @@ class Pool:
 
     def lose(self, source: str, node: str, index: int = 0) -> str:
         """Drop a message in flight: the point-to-point ones first, then the diffused."""
-        return f"lost {brief(self._pull(source, node, index))}"
+        return f"lost {self.tell(source, node, self._pull(source, node, index))}"
 
     def double(self, source: str, node: str, index: int = 0) -> str:
         message = self._pull(source, node, index)
         link = (source, node)
         self.diffused[link] = (*self.diffused.get(link, ()), message, message)
-        return f"doubled {brief(message)}"
+        return f"doubled {self.tell(source, node, message)}"
 
     def perform(self, node: str, op: Op) -> list[str]:
         """An application acts at once, outside any program."""
         lines: list[str] = []
         self._carry_out(node, self._do(node, op), lines)
         return lines
+
+    # Words.
+
+    def tell(self, source: str, target: str, message: Any) -> str:
+        return brief(message, self._words(source, target))
+
+    def _words(self, source: str, target: str) -> Words:
+        """Peers of a cube call each other by numbers, people call them by their names."""
+        peers = getattr(self.machines.get(source), "peers", None)
+        return Wording(peers.names, source, target) if peers else lambda value: None
 
     # Inputs.
 
@@ -195,7 +206,7 @@ class Pool:
         queue = table[(step.source, node)]
         message = queue[step.index]
         table[(step.source, node)] = queue[: step.index] + queue[step.index + 1 :]
-        lines.append(f"{node} receives {brief(message)} from {step.source}")
+        lines.append(f"{node} receives {self.tell(step.source, node, message)} from {step.source}")
         return machine.receive(step.source, message, 0.0)
 
     def _do(self, node: str, op: Op) -> list[Effect]:
@@ -226,7 +237,7 @@ class Pool:
             if number == crash_after:
                 break
             self._act(node, effect)
-            if line := describe(node, effect):
+            if line := describe(node, effect, self._words):
                 lines.append(line)
         if crash_after is not None:
             lines.append(f"{node} crashes")

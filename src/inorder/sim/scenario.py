@@ -15,6 +15,7 @@ from msgspec import Struct
 from inorder.core.errors import BadScenario
 from inorder.core.settings import convert
 from inorder.guarantee.promises import Network
+from inorder.guarantee.cells.grid import Grid
 from inorder.guarantee.registry import Guarantee, guarantee
 from inorder.protocols.cube.options import Options as CubeOptions
 from inorder.sim import graphs, laws
@@ -58,24 +59,22 @@ class BrokersTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 BANDWIDTH = 10_000_000.0
 
 
-class CubeTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """`[network.cube]`: see protocols/cube/options.py for what peers are told."""
+class CubeTable(CubeOptions, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[network.cube]`: what peers are told (protocols/cube/options.py), and what they are not."""
 
-    # Publications of a peer on one topic that not everybody has acknowledged.
-    window: int = 16
-    # sessions: links may lose, double and reorder. trusted: they lose and double nothing.
-    links: Literal["sessions", "trusted"] = "sessions"
-    resend: float = 0.5
     # join: peers become members by joining. preset: those that subscribe at the beginning, and all
     # publishers, are members when the run begins.
     members: Literal["join", "preset"] = "join"
     # Which peer gets which number (protocols/cube/mapping.py). names: as the names come. latency:
     # near hosts get near numbers. talk: the same, and the trees of the topics are made short.
     mapping: Literal["names", "latency", "talk"] = "names"
+    # Topics have places: events go to the cells of a grid (guarantee/cells), filters choose cells.
+    cells: Grid | None = None
 
     @property
     def options(self) -> CubeOptions:
-        return CubeOptions(window=self.window, links=self.links, resend=self.resend)
+        told = CubeOptions.__struct_fields__
+        return CubeOptions(**{name: getattr(self, name) for name in told})
 
 
 class PlaneTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

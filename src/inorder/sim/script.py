@@ -9,8 +9,9 @@ the review.
 | clients a b [guarantee=none ...]     | makes the machines; `topics=x,y` names the topics       |
 |                                      | (default t1), `links=any` lets messages of one link     |
 |                                      | overtake each other, `network=cube` makes them peers    |
-|                                      | of a hypercube with trusted links (`window=2`, and      |
-|                                      | `preset=a,b` for members of all topics from the start), |
+|                                      | of a hypercube with trusted links (`window=2` and other |
+|                                      | words of protocols/cube/options.py, `preset=a,b` for    |
+|                                      | members of all topics from the start),                  |
 |                                      | other words are the order's options                     |
 | publish a x [key=value ...]          | a publishes on x                                        |
 | subscribe a x y / unsubscribe a x    | a changes its subscription                              |
@@ -48,7 +49,6 @@ from inorder.guarantee.registry import guarantee
 from inorder.protocols.cube.options import Options as CubeOptions
 from inorder.protocols.cube.peers import Peers
 from inorder.sim import cube
-from inorder.sim.narrate import brief
 from inorder.sim.pool import Op, Pool, Step
 
 # A script that has not settled after so many steps never will.
@@ -171,15 +171,16 @@ class Stage:
         if not ordered:
             del options["links"]
         network = options.pop("network", "direct")
-        window, preset = 1, ""
+        preset, chosen = "", {"window": 1, "links": "trusted"}
         if network == "cube":
-            window = int(str(options.pop("window", 1)))
             preset = str(options.pop("preset", ""))
+            told = [name for name in CubeOptions.__struct_fields__ if name in options]
+            chosen |= {name: options.pop(name) for name in told}
         self._options = options
         machines = self._services()
         if network == "cube":
             self._peers = Peers([*machines, *names])
-            self._cube = CubeOptions(window=window, links="trusted")
+            self._cube = convert(chosen, CubeOptions, "network.cube")
             machines = {name: self._peer(name) for name in [*machines, *names]}
             if preset:
                 cube.preset(machines.values(), self._topics, preset.split(","))
@@ -222,7 +223,9 @@ class Stage:
         lines: list[str] = []
         for table in (self.pool.links, self.pool.diffused):
             for (source, node), queue in sorted(table.items()):
-                lines += [f"{source}->{node} {brief(message)}" for message in queue]
+                lines += [
+                    f"{source}->{node} {self.pool.tell(source, node, message)}" for message in queue
+                ]
         return lines or ["nothing"]
 
     def _deliver(self, link: str, which: str = "1") -> list[str]:

@@ -15,7 +15,7 @@ from inorder.check.trace import Format, TraceWriter
 from inorder.core.machine import Accountable, Builder, Client, Machine
 from inorder.guarantee.compose import Filtering
 from inorder.guarantee.registry import Guarantee
-from inorder.sim import content, cube, faults, models
+from inorder.sim import content, cube, faults, models, presets
 from inorder.sim.brokers import Brokers
 from inorder.sim.network import Model
 from inorder.sim.overlay import Overlay
@@ -175,7 +175,9 @@ def build(
     if network.overlay == "cube":
         names = [*clients, *services]
         peers = cube.peers_of(scenario, seed, names, homes, _plain_model(scenario, seed))
-        cube.add_peers(world, scenario, names, peers)
+        cube.add_peers(world, scenario, names, peers, homes, model)
+        if network.cube.members == "preset":
+            presets.preset_all(world, scenario, story or tell(scenario, seed))
         return world
     for name, builder in services.items():
         world.add(name, partial(_service, scenario, name, homes.get(name, name), builder))

@@ -11,6 +11,8 @@ from typing import Any
 from inorder.core.errors import BadScenario, PredicateError, UnknownName
 from inorder.core.limits import (
     CUBE_MAPPED_MAX,
+    CUBE_MTU_MAX,
+    CUBE_MTU_MIN,
     CUBE_WINDOW_MAX,
     SCENARIO_BROKERS_MAX,
     SCENARIO_EVENTS_MAX,
@@ -18,7 +20,7 @@ from inorder.core.limits import (
     SCENARIO_TOPICS_MAX,
     SIM_CONVERGE_S_MAX,
 )
-from inorder.sim import graphs, laws
+from inorder.sim import cells, graphs, laws
 from inorder.sim.faults import Partition
 from inorder.sim.scenario import (
     CONTENT_KEYS,
@@ -186,11 +188,38 @@ def _validate_cube(s: Scenario) -> None:
             raise BadScenario("network.cube", 'has no meaning without overlay = "cube"')
         return
     key = "network.cube"
-    bounds = [("window", table.window, 1, CUBE_WINDOW_MAX), ("resend", table.resend, 1e-6, 1e6)]
+    bounds = [
+        ("window", table.window, 1, CUBE_WINDOW_MAX),
+        ("resend", table.resend, 1e-6, 1e6),
+        ("mtu", table.mtu, CUBE_MTU_MIN, CUBE_MTU_MAX),
+        ("tau", table.tau, 0.0, 1e3),
+    ]
     for name, value, low, high in bounds:
         if not low <= value <= high:
             raise BadScenario(f"{key}.{name}", f"{value:g} is not between {low:g} and {high:g}")
     _validate_mapping(s)
+    _validate_bundles(key, s.network)
+    if table.cells is not None:
+        cells.validate(s, table.cells)
+
+
+# What means something only if messages share packets, with which kinds of that.
+BUNDLE_KEYS = {
+    "mtu": ("causal", "timer", "hybrid"),
+    "tau": ("timer", "hybrid"),
+    "adapt": ("timer", "hybrid"),
+    "piggyback": ("hybrid",),
+}
+
+
+def _validate_bundles(key: str, network: NetworkTable) -> None:
+    table = network.cube
+    for name, kinds in BUNDLE_KEYS.items():
+        if getattr(table, name) != getattr(CubeTable(), name) and table.aggregate not in kinds:
+            problem = f"has no meaning with aggregate = {table.aggregate}: {', '.join(kinds)}"
+            raise BadScenario(f"{key}.{name}", problem)
+    if table.adapt and network.model != "packet":
+        raise BadScenario(f"{key}.adapt", 'has no meaning without model = "packet": no queues')
 
 
 def _validate_mapping(s: Scenario) -> None:

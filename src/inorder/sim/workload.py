@@ -16,7 +16,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from inorder.core.event import Event, Scalar
-from inorder.sim import faults, topics
+from inorder.sim import cells, faults, topics
 from inorder.sim.drawn import Drawn
 from inorder.sim.models import Delays
 from inorder.sim.scenario import ChurnTable, Scenario, SubscribersTable
@@ -252,6 +252,8 @@ class Workload:
         self._reply: dict[str, tuple[float, Random]] = {}
         # What each node filters by: the predicate, and its values at present.
         self._filters: dict[str, tuple[str, dict[str, Any]]] = {}
+        # Where topics have places, replies stand somewhere, too.
+        self._somewhere = Drawn(cells.place_laws(scenario))
         for group in scenario.subscribers:
             for node in subscriber_names(group):
                 if group.reply:
@@ -348,5 +350,6 @@ class Workload:
         assert isinstance(depth, int)
         if rng.random() < probability and depth < REPLY_DEPTH_MAX:
             value: dict[str, Scalar] = {"reply_to": event.id, "depth": depth + 1}
+            value.update(self._somewhere.draw(rng))
             # Not from inside the delivery: the effects behind it come first.
             self._world.agenda.after(0.0, self._world.publish, node, event.topic, value)

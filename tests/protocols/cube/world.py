@@ -29,7 +29,7 @@ from inorder.protocols.cube.messages import MEMBER, SOURCE, SUB, Sub
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.peers import Peers
 from inorder.sim import cube
-from inorder.sim.narrate import brief, describe
+from inorder.sim.narrate import describe
 from inorder.sim.pool import Op, Pool, Step
 from tests.protocols.cube.judge import Broken, Judge
 from tests.protocols.cube.packets import Packets
@@ -68,7 +68,7 @@ class Cube(Pool):
         guarantee: str = "causal", members: Sequence[str] = (), order: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         known = Peers(names)
-        options = Options(window=window, links="trusted")
+        options = self.options(window)
         self.order = Order(guarantee, order or {}, tuple(topics))
         super().__init__(
             {name: Peered(name, known, options, self.order) for name in known.names}, ordered=False
@@ -78,6 +78,9 @@ class Cube(Pool):
         self.values = 0
         if members:
             self.preset(topics, members)
+
+    def options(self, window: int) -> Options:
+        return Options(window=window, links="trusted")
 
     def preset(self, topics: Sequence[str], members: Sequence[str]) -> None:
         """Members from the start; their applications subscribe, and are answered at once."""
@@ -293,7 +296,8 @@ class Drawn(Cube):
         if late >= 0 and type(message) is Sub and not self._is_harmless(node, message, late):
             return
         self.packets.received(node, source, message)
-        self._say(node, f"{node} receives {brief(message)} from {source}" if self.told else "")
+        if self.told:
+            self.lines.append(f"{node} receives {self.tell(source, node, message)} from {source}")
         if self._doubles and self.rng.random() < 0.05:
             self._doubles -= 1
             self._fly(source, node, message, self._change(node, message.topic))
@@ -307,7 +311,7 @@ class Drawn(Cube):
         for effect in effects:
             if type(effect) is Launched:
                 self.packets.launch(node, effect.event.topic, effect.event.id)
-            if self.told and (line := describe(node, effect)):
+            if self.told and (line := describe(node, effect, self._words)):
                 self.lines.append(line)
             self._act(node, effect)
 

@@ -139,6 +139,16 @@ class Client(Member):
         session.due = Table(firsts)
         return self.joined(topic, now)
 
+    # What a holder of cells says (guarantee/cells).
+
+    def learn(self, publisher: str, places: Iterable[Place]) -> None:
+        """An event that has been handed over stands at all these places, of which this client may
+        not hold all: what is published from now on rests on each. Whole stamps only; one's own
+        places are known from the launch."""
+        if publisher != self._m.name:
+            for origin, number in places:
+                self._stamps.learn(origin, number)
+
     # What the network may ask.
 
     @property

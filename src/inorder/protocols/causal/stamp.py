@@ -57,6 +57,9 @@ class Stamps:
         """An event of somebody else."""
         raise NotImplementedError
 
+    def learn(self, origin: Origin, number: int) -> None:
+        """A place that has not been taken in is in the application's past all the same."""
+
     def begins(self, origin: Origin, start: int) -> None:
         """An origin is about to begin; raises if these stamps cannot have that."""
 

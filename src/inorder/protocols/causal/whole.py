@@ -45,6 +45,9 @@ class Whole(Stamps):
         for topic, places in message.others:
             _raise_to(self.table(topic), places)
 
+    def learn(self, origin: Origin, number: int) -> None:
+        _raise_to(self.table(origin[0]), ((origin[1], number),))
+
     def reached(self, topic: str) -> Places:
         table = self.tables.get(topic)
         return () if table is None else table.pairs()

@@ -11,8 +11,8 @@ Rule 3: nothing waits longer than tau. If tau adapts, every peer has a tau of it
         waiting spared nothing there; it is doubled if something stands in the queue and the packets
         held fewer than two messages on average.
 
-A machine cannot see its output queue: a driver that can says how many copies stand in it. Without
-that the queue counts as empty, and an adaptive tau only becomes smaller.
+A machine cannot see its output queue: a driver that can says whether a copy would have to wait in
+it. Without that the queue counts as empty, and an adaptive tau only becomes smaller.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Buffer(Struct, Generic[Body], array_like=True):
 
 
 class BuffersState(Struct, Generic[Body]):
-    """All buffers in a snapshot, by peer, and the length of the output queue."""
+    """All buffers in a snapshot, by peer, and whether something stands in the output queue."""
 
     buffers: list[tuple[int, Buffer[Body]]]
-    queue: int
+    queue: bool
 
 
 class Buffers:
@@ -57,8 +57,8 @@ class Buffers:
 
     def __init__(self, mtu: int, tau: float, adapts: bool, sizes: Sizes) -> None:
         self.sizes = sizes
-        # Copies in the output queue, as far as the driver has said.
-        self.queue = 0
+        # Whether something stands in the output queue, as far as the driver has said.
+        self.queue = False
         self._mtu = mtu
         self._tau = tau
         self._adapts = adapts

@@ -118,9 +118,9 @@ class Bundler:
         """Let messages count for something else than their bytes, before the first one."""
         self._buffers.sizes = sizes
 
-    def tell_queue(self, copies: int) -> None:
-        """So many copies stand in the output queue."""
-        self._buffers.queue = copies
+    def tell_queue(self, busy: bool) -> None:
+        """Whether something stands in the output queue."""
+        self._buffers.queue = busy
 
     # The end of an input.
 

@@ -79,10 +79,15 @@ class Joining(ABC):
 
     # Its own membership.
 
-    def preset(self, name: str, members: int, sources: int, ones: Numbers) -> None:
-        """Be what these masks say, as if everybody had joined once, one after the other."""
+    def preset(self, name: str, members: int, sources: int, ones: Numbers) -> Persist:
+        """Be what these masks say, as if everybody had joined once, one after the other. What is
+        answered belongs on this peer's disk: it has changed its membership once."""
         role = MEMBER if members >> self._me & 1 else SOURCE
-        self._topic(name).preset(members, sources, role, ones)
+        topic = self._topic(name)
+        topic.preset(members, sources, role, ones)
+        if role == SOURCE:
+            topic.begin_own(self._me)
+        return Persist(record_of(name, topic))
 
     def _look_up(self, name: str) -> Topic | None:
         return self._topics.get(name)

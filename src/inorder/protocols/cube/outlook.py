@@ -61,7 +61,8 @@ class Outlook:
 
     def _expects(self, topic: Topic, name: str, place: tuple[int, int]) -> bool:
         origin, number = place
-        if topic.have[origin] >= number or not topic.begun >> origin & 1:
+        # What has not begun has everything. Others choose these numbers: any may come.
+        if not 0 <= origin < len(topic.have) or number <= topic.have[origin]:
             return False
         if number < topic.start[origin]:
             return False

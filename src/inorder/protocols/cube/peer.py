@@ -65,6 +65,7 @@ from inorder.protocols.cube.messages import (
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.peers import Peers
 from inorder.protocols.cube.record import RECORD, Record
+from inorder.protocols.cube.sizes import Sizes
 from inorder.protocols.cube.state import State
 from inorder.protocols.cube.topic import Enter, Exit, Publish, Spread, Topic
 from inorder.protocols.cube.wave import Key, Wave
@@ -413,6 +414,18 @@ class Peer(Joining):
         topic = self._topic(name)
         topic.calls.append(call)
         self._serve(name, topic, now)
+
+    # What a driver may say.
+
+    def tell_queue(self, busy: bool) -> None:
+        """Whether something stands in this peer's output queue; that holds until the next word."""
+        if self._trees.bundler is not None:
+            self._trees.bundler.tell_queue(busy)
+
+    def measure_with(self, sizes: Sizes) -> None:
+        """Let messages count for something else than their bytes, from the beginning on."""
+        if self._trees.bundler is not None:
+            self._trees.bundler.measure_with(sizes)
 
     # What a driver may ask.
 

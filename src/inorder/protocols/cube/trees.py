@@ -8,7 +8,10 @@ Rule 1: nothing here knows topics. A copy carries whom it is for; the next peer 
 Rule 2: a wave is noted before its copies leave (P17), and it waits for the set of children that was
         fixed then.
 Rule 3: a copy of what is under way is ignored, and one of what is over is acknowledged again.
-Rule 4: acknowledgements of publications wait while the machine inside holds too much: the sources
+Rule 4: the copy for the largest sub-cube leaves first, because it has the longest way before it.
+        (The thesis lists children from the nearest cluster on; its latencies are those of this
+        order: docs/errata.md.)
+Rule 5: acknowledgements of publications wait while the machine inside holds too much: the sources
         stop at their windows. What it waits for is on its way, so that ends.
 Rule 5: publications and their acknowledgements go to the bundler, if there is one, which decides
         when they leave (bundler.py).
@@ -109,7 +112,7 @@ class Trees:
         standings: tuple[Standing, ...],
         answer: Answer | None = None,
     ) -> None:
-        parts = {self._me ^ offset: part for offset, part in children}
+        parts = {self._me ^ offset: part for offset, part in reversed(children)}
         self._waves[key] = Wave(parent, parts, tree, standings, answer)
         bundler = self.bundler
         if type(tree) is Pub and self.links is None and bundler is None:
