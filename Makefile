@@ -59,11 +59,13 @@ explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 to
 	    --promises accepted,filter --schedules $$(share 5); \
 	done
 	@echo content; $(PY) -m tests.content.network --trees 3000
+	@echo cube; $(PY) -m tests.protocols.cube.world --schedules $(SCHEDULES)
 
 reproduce: setup ## the papers' figures, theirs beside ours (an hour; QUICK=--quick: a minute)
 	@$(PY) -m experiments.total $(QUICK)
 	@$(PY) -m experiments.fifo $(QUICK)
 	@$(PY) -m experiments.content $(QUICK)
+	@$(PY) -m experiments.cube $(QUICK)
 
 docs: setup ## run every example of the docs
 	@$(PY) -m pytest tests/docs $(PYTEST_ARGS)

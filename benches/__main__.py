@@ -6,6 +6,7 @@ from benches import (
     audit,
     bus,
     content,
+    cube,
     fifo,
     match,
     order,
@@ -31,6 +32,7 @@ def main() -> None:
     order.main()
     ranking.main()
     session.main()
+    cube.main()
 
 
 if __name__ == "__main__":

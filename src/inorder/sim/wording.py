@@ -7,6 +7,8 @@ b, who passes it on to d. Where an event is called by the same number as its pla
 left out: `Pub t1 a:3 for d`.
 
     b->a Ack Sub t1 a change 1, says b change 2 next 4
+
+What shares a packet stands in one line, with a plus between.
 """
 
 from __future__ import annotations
@@ -15,7 +17,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from inorder.core.errors import BadFrame
-from inorder.protocols.cube.messages import KINDS, PUB, SOURCE, Ack, Act, Pub, Standing, Sub, Uns
+from inorder.protocols.cube.messages import (
+    KINDS,
+    PUB,
+    SOURCE,
+    Ack,
+    Act,
+    Packet,
+    Pub,
+    Standing,
+    Sub,
+    Uns,
+)
 from inorder.protocols.cube.parts import decode
 from inorder.sim.narrate import brief
 
@@ -43,6 +56,8 @@ class Wording:
             return self._about(message) + role + following + self._rest(message.to)
         if isinstance(message, Act | Uns):
             return self._about(message) + self._rest(message.to)
+        if isinstance(message, Packet):
+            return " + ".join(str(self(each)) for each in message.messages)
         return self._ack(message) if isinstance(message, Ack) else None
 
     def _about(self, message: Sub | Act | Uns) -> str:

@@ -74,8 +74,9 @@ class Cube(Pool):
             {name: Peered(name, known, options, self.order) for name in known.names}, ordered=False
         )
         self.judge = Judge([*known.names], ordered=guarantee == "causal")
-        self.seen_marks: Counter[str] = Counter()
-        self.values = 0
+        self.seen_marks: dict[str, int] = {}
+        # How many calls each node has made: payloads and names of calls are counted by it.
+        self.asked: dict[str, int] = {}
         if members:
             self.preset(topics, members)
 
@@ -114,15 +115,14 @@ class Cube(Pool):
     def _do(self, node: str, op: Op) -> list[Effect]:
         client = cast(Client, self._machine(node))
         topic = op.topics[0]
+        self.asked[node] = self.asked.get(node, 0) + 1
         if op.verb == "publish":
-            self.values += 1
-            value = node_value(node, self.values)
+            value = self.asked[node]
             call = cast(Any, client).next_call
             self.judge.called(node, op.verb, topic, call, value)
             effects = client.publish(topic, {"n": value}, 0.0)
         else:
-            self._calls += 1
-            call = f"{node}/{self._calls}"
+            call = f"{node}/{self.asked[node]}"
             self.judge.called(node, op.verb, topic, call)
             verb = client.subscribe if op.verb == "subscribe" else client.unsubscribe
             effects = verb(call, [topic], 0.0)
@@ -145,7 +145,7 @@ class Cube(Pool):
             if self._waiting.get(node) == effect.call:
                 del self._waiting[node]
         elif isinstance(effect, Note):
-            self.seen_marks[effect.mark] += 1
+            self.seen_marks[effect.mark] = self.seen_marks.get(effect.mark, 0) + 1
         else:
             assert isinstance(effect, Persist), effect
 
@@ -196,9 +196,7 @@ class Cube(Pool):
                 raise Broken("L7", f"{name} has left {topic} and keeps {left}")
 
 
-def node_value(node: str, number: int) -> int:
-    """No two publications have one value."""
-    return number
+
 
 
 class Drawn(Cube):

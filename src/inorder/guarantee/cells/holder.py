@@ -12,7 +12,8 @@ Rule 2: new values are in force from the call on. `Answer(call, "done")` says wh
 Rule 3: a cell is left when no change under way and not the last one over needs it.
 Rule 4: an event in several cells is handed over once, whichever of its copies comes first, and its
         application then knows of all of them: what it publishes rests on each.
-Rule 5: the first events of a topic are handed over when its subscription has been answered.
+Rule 5: a subscription is answered when all that its topics need at that moment is in, whatever
+        was set meanwhile. Before that nothing is handed over.
 
 Rule 4 is why copies say where the others stand. B gets an event through cell a, and answers it in
 cell c. A reader of b and c knows nothing of a: it must find the place in b in B's stamp.
@@ -160,6 +161,11 @@ class Cells:
         for topic, (checked, cells) in moved.items():
             area = self._areas[topic]
             area.values, area.cells = checked, cells
+            if not area.held:
+                # The subscription begins with these values: it waits for these cells.
+                for change in self._changes:
+                    if topic in change.cells:
+                        change.cells[topic] = cells
         return self._change(call, needed, now)
 
     def unsubscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:

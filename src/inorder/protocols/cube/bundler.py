@@ -126,20 +126,18 @@ class Bundler:
 
     def finish(self, now: float) -> list[Effect]:
         """Send what may leave; the timers that run from now on."""
-        buffers, hurried = self._buffers, self._hurried
+        buffers, hurried, holds = self._buffers, self._hurried, self._holds
+        for child, pubs, released in holds.settle() if holds is not None else ():
+            for pub in pubs:
+                buffers.put(child, pub, now)
+            if released:
+                hurried[child] = None
         for peer, message in self._free:
             buffers.put(peer, message, now)
         self._free.clear()
-        if self._holds is not None:
-            for child, pubs, released in self._holds.settle():
-                for pub in pubs:
-                    buffers.put(child, pub, now)
-                if released:
-                    hurried[child] = None
-            if self._piggyback:
-                hurried.update(
-                    (peer, None) for peer in buffers.touched if not self._holds.holds_for(peer)
-                )
+        if self._piggyback and holds is not None:
+            alone = [peer for peer in buffers.touched if not holds.holds_for(peer)]
+            hurried.update(dict.fromkeys(alone))
         for peer, packet in buffers.finish(hurried, now):
             self._send(peer, sent_as(packet))
         hurried.clear()

@@ -111,7 +111,7 @@ class Holds:
 
     def settle(self) -> list[tuple[int, list[Pub[Any]], bool]]:
         """For each child what is free now, in an order that extends causality, and whether any of
-        it was held before this input."""
+        it was held before this input. The child with the longest way behind it comes first."""
         new = {*self._new}
         freed: dict[int, dict[Place, Pub[Any]]] = {}
         released: dict[int, None] = {}
@@ -128,7 +128,8 @@ class Holds:
         self.counted += len(self._new)
         self._new.clear()
         self._views = {topic: self._outlook.view(topic) for topic in self._on_topic}
-        return [(child, in_order(freed[child]), child in released) for child in sorted(freed)]
+        children = self._outlook.far_first(freed)
+        return [(child, in_order(freed[child]), child in released) for child in children]
 
     def _candidates(self) -> list[Hold]:
         """What may be free now."""

@@ -82,6 +82,10 @@ class Outlook:
             return passes_on(me, source, child)
         return is_parent(me, child, source, members)
 
+    def far_first(self, children: Iterable[int]) -> list[int]:
+        """These by the sub-cubes behind them, the largest first."""
+        return sorted(children, key=lambda child: self._me ^ child, reverse=True)
+
     def give_up(self, places: Iterable[Place]) -> None:
         """These, and all before them of the same origins, will not come. That is never taken back:
         numbers are not used twice."""

@@ -10,14 +10,14 @@ from inorder.protocols.cube.bundler import BundlerState
 from inorder.protocols.cube.messages import Ack, Act, Body, Packet, Pub, Sub, Uns
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.topic import Packed
-from inorder.protocols.cube.wave import Key, Wave
+from inorder.protocols.cube.wave import Kept, Key
 from inorder.protocols.session.book import Sessions
 
 
 class TreesState(Struct, Generic[Body]):
     """What is under way."""
 
-    waves: list[tuple[Key, Wave[Body]]]
+    waves: list[Kept[Body]]
     withheld: list[tuple[int, Key]]
     roomy: bool
     sessions: Sessions[Sub | Act | Uns | Pub[Body] | Ack | Packet[Body]] | None

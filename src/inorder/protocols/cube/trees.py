@@ -44,7 +44,7 @@ from inorder.protocols.cube.parts import encode, relative, split, split_mask
 from inorder.protocols.cube.peers import Peers
 from inorder.protocols.cube.state import TreesState
 from inorder.protocols.cube.topology import dimensions
-from inorder.protocols.cube.wave import ROOT, Key, Wave, copies
+from inorder.protocols.cube.wave import ROOT, Kept, Key, Wave, copies
 from inorder.protocols.session.messages import Ack as SessionAck
 from inorder.protocols.session.messages import Frame
 
@@ -214,11 +214,11 @@ class Trees:
     def packed(self) -> TreesState[Any]:
         sessions = self.links.s if self.links is not None else None
         bundler = self.bundler.packed() if self.bundler is not None else None
-        waves = list(self._waves.items())
+        waves = [Kept.of(key, self._waves[key]) for key in sorted(self._waves)]
         return TreesState(waves, self._withheld, self._roomy, sessions, bundler)
 
     def become(self, state: TreesState[Any]) -> None:
-        self._waves = dict(state.waves)
+        self._waves = {kept.key: kept.wave for kept in state.waves}
         self._withheld = state.withheld
         self._roomy = state.roomy
         if self.links is not None and state.sessions is not None:

@@ -35,6 +35,26 @@ class Wave(Struct, Generic[Body], array_like=True, gc=False):
     answer: Answer | None = None
 
 
+class Kept(Struct, Generic[Body], array_like=True):
+    """A wave in a snapshot: MessagePack sorts no dictionary of numbers."""
+
+    key: Key
+    parent: int
+    parts: list[tuple[int, bytes]]
+    tree: Sub | Act | Uns | Pub[Body]
+    standings: tuple[Standing, ...]
+    answer: Answer | None
+
+    @classmethod
+    def of(cls, key: Key, wave: Wave[Body]) -> Kept[Body]:
+        parts = sorted(wave.parts.items())
+        return cls(key, wave.parent, parts, wave.tree, wave.standings, wave.answer)
+
+    @property
+    def wave(self) -> Wave[Body]:
+        return Wave(self.parent, dict(self.parts), self.tree, self.standings, self.answer)
+
+
 def copies(tree: Tree, parts: Mapping[int, bytes]) -> Iterator[tuple[int, Tree]]:
     """The message for each child."""
     for child, to in parts.items():
