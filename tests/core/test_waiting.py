@@ -46,6 +46,10 @@ def test_an_index_comes_back_from_its_bytes(steps):
     assert pack(again.packed()) == packed
     again.wait(1, ("t", 0))
     assert pack(waiting.packed()) == packed
+    copy: Waiting[tuple[str, int], int] = Waiting.unpacked(waiting.packed())
+    for number in range(5):
+        copy.wait(1, ("t", number))
+    assert pack(waiting.packed()) == packed
     for number in range(5):
         assert again.release(("t", number))[: 0 if number else None] == (
             [] if number else [*waiting.release(("t", 0)), 1]

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from inorder.core.effect import Answer, Deliver, Diffuse
+from inorder.core.effect import Answer, Deliver, Diffuse, Effect
 from inorder.core.errors import BadMessage
 from inorder.core.event import Event
-from inorder.core.place import Placing
+from inorder.core.place import Origin, Placing
 from inorder.guarantee.compose import Filtering, PlacedFiltering, filtering
 from inorder.guarantee.registry import GUARANTEES, guarantee
-from inorder.protocols.causal import Options, Published
+from inorder.protocols.causal import Client, Options, Published
 
 
 def client(where: str | None = "price < :limit", stamps: str = "barrier", **values: Any) -> Any:
@@ -79,21 +79,27 @@ def test_what_comes_before_the_topic_is_joined_is_filtered_too():
 
 def test_a_loss_passes_a_filter_and_frees_what_matches():
     made = joined()
-    give(made, 1, 1, 5, (0, 2))
-    give(made, 2, 2, 5)
-    effects = made.lost((("t", 0), 2), 0.0)
+    made.begins(("t", 0), 1, 9, 0.0)
+    assert give(made, 0, 9, 5) == give(made, 0, 10, 50) == give(made, 0, 11, 5) == []
+    effects = made.lost((("t", 0), 8), 0.0)
     assert [each.call for each in effects if isinstance(each, Answer)] == ["gap/t"]
-    assert made.waiting == 1
+    assert [each.event.id for each in effects if isinstance(each, Deliver)] == ["p0:9", "p0:11"]
+    assert made.waiting == 0
 
 
-def test_a_beginning_that_frees_what_waited_is_filtered():
-    made = joined()
-    made.lost((("t", 0), 4), 0.0)
-    give(made, 1, 2, 50)
-    give(made, 0, 9, 5)
-    assert made.begins(("t", 0), 1, 9, 0.0) == []
-    assert give(made, 0, 10, 50) == []
-    assert give(made, 0, 9, 5) == ["p0:9"]
+class Eager(Client):
+    """Hands over two events whenever anything begins."""
+
+    def begins(self, origin: Origin, start: int, counts: int, now: float) -> list[Effect]:
+        return [Deliver(Event("p0", number, "t", {"price": 8 * number})) for number in (1, 2)]
+
+
+def test_what_a_beginning_frees_is_filtered():
+    made = filtering(guarantee("causal"), Eager("s"))
+    made.subscribe("c", ["t"], 0.0, "price < :limit", {"limit": 10})
+    assert isinstance(made, PlacedFiltering)
+    effects = made.begins(("t", 0), 1, 1, 0.0)
+    assert [each.event.seq for each in effects if isinstance(each, Deliver)] == [1]
 
 
 def test_a_preset_topic_passes_a_filter():

@@ -180,6 +180,18 @@ def test_publishers_with_a_topic_of_their_own_say_all_of_it_there():
     assert groups == [Group((2, 3), ((0, 6.0),))]
 
 
+def test_publishers_share_topics_of_their_own_when_there_are_more_of_them():
+    text = PUBLISHERS.format(topics="own").replace("count = 2\nrate", "count = 4\nrate")
+    groups, names = groups_of(text)
+    assert names == ["p1", "p2", "p3", "p4", "s1", "s2"]
+    assert groups == [Group((4, 5), ((0, 6.0), (3, 6.0))), Group((4, 5), ((2, 6.0),))]
+
+
+def test_who_says_nothing_is_in_no_group():
+    text = PUBLISHERS.format(topics="uniform").replace("rate = 6.0", "rate = 0.0")
+    assert groups_of(text)[0] == []
+
+
 def test_publishers_on_the_last_topic_say_all_of_it_there():
     groups, _ = groups_of(PUBLISHERS.format(topics="last"))
     assert groups == [Group((2, 3), ((0, 6.0), (1, 6.0)))]

@@ -371,8 +371,8 @@ CAUSAL_STAMP_ENTRIES_MAX = 65_536
 CAUSAL_GAPS_MAX = 1000
 
 # Machines whose latencies are compared to number the peers of a cube (mapping.py): a matrix of a
-# million floats, and eight seconds. Edges of trees looked at while numbers are swapped: a few seconds,
-# enough for so many machines that all talk alike.
+# million floats, and eight seconds. Edges of trees looked at while numbers are swapped: seconds,
+# and enough for so many machines that all talk alike.
 CUBE_MAPPED_MAX = 1024
 CUBE_MAPPING_EDGES_MAX = 2_000_000
 

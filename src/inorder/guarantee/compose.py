@@ -364,7 +364,6 @@ class PlacedFiltering(Filtering):
 
     def preset(self, topic: str, origins: Any, me: int, now: float = 0.0) -> list[Effect]:
         effects: list[Effect] = cast(Any, self._inner).preset(topic, origins, me, now)
-        self._tell(now)
         return self._passed(effects, now)
 
     def expanded(self, place: Place) -> Places | None:

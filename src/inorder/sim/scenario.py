@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from inorder.core.errors import BadScenario
 from inorder.core.settings import convert
-from inorder.guarantee.promises import Network
 from inorder.guarantee.cells.grid import Grid
+from inorder.guarantee.promises import Network
 from inorder.guarantee.registry import Guarantee, guarantee
 from inorder.protocols.cube.options import Options as CubeOptions
 from inorder.sim import graphs, laws

@@ -331,8 +331,11 @@ def test_counting_and_beginning_again_are_forgotten_when_they_are_over():
     made = joining(((0, 1, 3),))
     plain = joining(((0, 1, 1),))
     made.begins(("t", 0), 1, 5, 0.0)
+    never_again = joining(((0, 1, 3),))
     for number in range(1, 5):
         assert made.snapshot() != plain.snapshot()
+        assert (never_again.snapshot() == plain.snapshot()) == (number > 2)
+        give(never_again, 0, number)
         assert ids(give(made, 0, number)) == ([f"p0:{number}"] if number > 2 else [])
         give(plain, 0, number)
     assert made.snapshot() == plain.snapshot()
@@ -358,6 +361,55 @@ def test_giving_up_one_topic_of_a_call_holds_the_other():
     made.joined("a", 0.0)
     made.unsubscribe("d", ["b"], 0.0)
     assert ids(give(made, 0, 1, topic="a")) == ["p0:1"]
+
+
+def test_an_own_event_is_not_handed_over_before_the_topic_is_held():
+    made = Client("p3", ())
+    made.subscribe("c", ["t"], 0.0)
+    sent = next(each for each in made.publish("t", {}, 0.0) if isinstance(each, Diffuse)).message
+    assert made.placed((("t", 3), 1), "p3", sent, 0.0) == []
+    made.begins(("t", 3), 2, 2, 0.0)
+    assert ids(made.joined("t", 0.0)) == []
+
+
+def test_what_names_an_own_event_of_the_future_waits_for_it():
+    """Nobody can have seen it: the name is forged, and costs no more than a wait."""
+    made = held()
+    assert give(made, 0, 1, (3, 1)) == []
+    sent = next(each for each in made.publish("t", {}, 0.0) if isinstance(each, Diffuse)).message
+    assert ids(made.placed((("t", 3), 1), "p3", sent, 0.0)) == ["p3:1", "p0:1"]
+
+
+def test_a_topic_that_is_held_already_may_be_named_again():
+    made = held()
+    give(made, 0, 2)
+    assert made.subscribe("d", ["t", "u"], 0.0) == [Join("u")]
+    assert ids(give(made, 0, 1)) == ["p0:1", "p0:2"]
+
+
+def test_a_topic_may_be_confirmed_twice():
+    """Two calls wanted it while it was being joined."""
+    made = Client("p3", ())
+    made.subscribe("c", ["t"], 0.0)
+    made.subscribe("d", ["t", "u"], 0.0)
+    made.begins(("t", 0), 1, 1, 0.0)
+    give(made, 0, 2)
+    assert made.joined("t", 0.0) == [Answer("c", "done")]
+    give(made, 0, 3)
+    before = made.snapshot()
+    assert made.joined("t", 0.0) == []
+    assert made.snapshot() == before
+    assert ids(give(made, 0, 1)) == ["p0:1", "p0:2", "p0:3"]
+
+
+def test_what_is_freed_together_goes_in_the_order_of_the_places():
+    """Else a client that comes back from its snapshot would go another way."""
+    made = held()
+    for publisher in (2, 0):
+        give(made, publisher, 1, (1, 1))
+    again = Client.restore(made.snapshot())
+    for each in (made, again):
+        assert ids(give(each, 1, 1)) == ["p1:1", "p0:1", "p2:1"]
 
 
 def test_leaving_forgets_origins_and_what_waits_but_not_the_past():
@@ -470,6 +522,13 @@ def test_an_expanded_clock_is_the_full_clock_as_far_as_it_has_not_come():
     assert compared > 200
 
 
+def test_an_expanded_clock_takes_the_highest_of_what_its_publisher_said():
+    made = held("clock")
+    give(made, 0, 1, (1, 5), (2, 1))
+    give(made, 0, 2, (1, 3), (2, 2))
+    assert made.expanded((("t", 0), 2)) == ((0, 1), (1, 5), (2, 2))
+
+
 # The whole state.
 
 
@@ -560,6 +619,10 @@ def test_only_a_topic_that_is_being_joined_can_be_preset():
     made.preset("t", 8, 5)
     with pytest.raises(Misuse):
         made.preset("t", 8, 5)
+    made.subscribe("d", ["u"], 0.0)
+    made.begins(("u", 1), 7, 7, 0.0)
+    with pytest.raises(Misuse):
+        made.preset("u", 8, 5)
 
 
 # Costs that must not grow with what waits.

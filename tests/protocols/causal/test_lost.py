@@ -178,6 +178,56 @@ def test_a_third_life_ends_the_gap_of_the_second():
     assert notes(give(made, 3, 1, (0, 9))) == [("discarded", "p3:1")]
 
 
+def test_what_was_lost_may_turn_out_to_be_the_first_number_of_the_next_life():
+    made = held()
+    lose(made, 0, 1)
+    made.begins(("t", 0), 1, 1, 0.0)
+    assert made._order.sessions["t"].gaps == {}
+    assert ids(give(made, 0, 1)) == ["p0:1"]
+
+
+def test_a_next_life_may_begin_with_what_rests_on_a_lost_event():
+    made = held()
+    made.begins(("t", 0), 1, 5, 0.0)
+    lose(made, 1, 1)
+    assert notes(give(made, 0, 5, (1, 1))) == [("discarded", "p0:5")]
+    assert made._order.sessions["t"].gaps[0] == [(5, session.OPEN)]
+    assert notes(give(made, 0, 6)) == [("discarded", "p0:6")]
+    for number in range(1, 5):
+        assert ids(give(made, 0, number)) == [f"p0:{number}"]
+
+
+def test_two_gaps_that_touch_are_passed_together():
+    made = held()
+    give(made, 0, 1, (1, 1))
+    made.begins(("t", 0), 1, 5, 0.0)
+    lose(made, 0, 2)
+    lose(made, 0, 5)
+    made.begins(("t", 0), 1, 9, 0.0)
+    assert made._order.sessions["t"].gaps[0] == [(2, 4), (5, 8)]
+    assert give(made, 0, 9) == []
+    assert ids(give(made, 1, 1)) == ["p1:1", "p0:1", "p0:9"]
+
+
+def test_a_life_that_begins_before_the_topic_is_joined_ends_the_gaps_of_the_former_one():
+    made = Client("me", ())
+    made.subscribe("c", ["t"], 0.0)
+    made.begins(("t", 0), 1, 1, 0.0)
+    lose(made, 0, 3)
+    made.begins(("t", 0), 9, 9, 0.0)
+    give(made, 0, 9)
+    assert ids(made.joined("t", 0.0)) == ["p0:9"]
+
+
+def test_the_state_does_not_show_in_which_order_topics_were_told():
+    made = [held("whole", ("a", "b", "c")) for _ in range(2)]
+    for topics, each in zip((("b", "c"), ("c", "b")), made, strict=True):
+        lose(each, 0, 1, topic="a")
+        for topic in topics:
+            give(each, 1, 1, topic=topic, others=(("a", ((0, 1),)),))
+    assert made[0].snapshot() == made[1].snapshot()
+
+
 def test_each_loss_is_told():
     made = held()
     assert answers(lose(made, 0, 1)) == GAP

@@ -368,6 +368,39 @@ def test_what_follows_the_past_is_handed_over_again():
     assert judge.late["across"] == []
 
 
+def test_taking_in_an_old_event_takes_nothing_from_the_past():
+    judge = Judge()
+    zero = Member(0, ["a"], judge, "whole")
+    one = Member(1, ["a", "c"], judge, "whole")
+    joins = Member(3, ["c"], judge, "whole")
+    first, second = zero.publish("a"), zero.publish("a")
+    one.get(first, second)
+    joins.get(one.publish("c"))
+    joins.join("a", {0: (1, 1), 1: (1, 1), 3: (1, 1)})
+    joins.get(first)
+    assert joins.publish("a")[2].places == ((0, 2),)
+
+
+def test_a_topic_that_is_being_joined_is_passed_over():
+    """Its events that are in the past when it is joined only set the order."""
+    judge = Judge()
+    zero = Member(0, ["a"], judge, "whole")
+    one = Member(1, ["a", "c"], judge, "whole")
+    joins = Member(3, ["c"], judge, "whole")
+    joins.client.subscribe("later", ["a"], 0.0)
+    for origin, counts in ((0, 4), (1, 1), (3, 1)):
+        joins.client.begins(("a", origin), 1, counts, 0.0)
+    e = zero.publish("a")
+    one.get(e)
+    g = one.publish("c")
+    assert joins.get(g) == [event(g)]
+    joins.seen(joins.client.joined("a", 0.0))
+    assert joins.get(e) == []
+    for number in range(2, 6):
+        assert len(joins.get(zero.publish("a"))) == (number > 3)
+    assert judge.late["across"] == []
+
+
 def test_the_same_events_in_another_order_on_two_topics_are_no_violation():
     judge = Judge()
     zero, one = (Member(each, ["a", "b"], judge) for each in range(2))

@@ -199,6 +199,13 @@ def test_a_short_block_goes_with_the_nearest_whole_one():
     assert order[6] == 6
 
 
+def test_a_short_block_is_as_near_as_its_machines_are():
+    """Pairs at 0, 10 and 100, a single machine at 25: the first two pairs are nearer than that."""
+    at = [0.0, 0.1, 10.0, 10.1, 100.0, 100.1, 25.0]
+    order = joined([[abs(one - other) for other in at] for one in at])
+    assert set(order[4:]) == {4, 5, 6}
+
+
 def test_blocks_are_turned_so_that_partners_are_near():
     """Two pairs whose first ones are near, and whose second ones are: a square, seen both ways."""
     square = {0: (0, 0), 1: (0, 1), 2: (3, 0), 3: (3, 1)}
@@ -237,26 +244,32 @@ def test_a_swap_stays_if_and_only_if_the_paths_get_shorter(talk, grouped):
     assert order == climbed(latency, joined(latency), groups, Random(seed).randrange, 40)
 
 
-def test_swaps_end_when_enough_edges_have_been_looked_at(monkeypatch):
+@pytest.mark.parametrize(
+    ("groups", "edges_max"),
+    [
+        # Both ways of the four edges of each number, before and after: 32 a swap.
+        ([], 64),
+        # A member and a source with up to four edges each, if one of the two is theirs.
+        ([Group(tuple(range(16)), ((0, 1.0),))], 2 * 17 * 4),
+    ],
+)
+def test_swaps_end_when_enough_edges_have_been_looked_at(monkeypatch, groups, edges_max):
     latency = plane(Random(3), 16)
+    rng = Random(3)
     asked = []
 
     def draw(below):
         asked.append(below)
         return rng.randrange(below)
 
-    rng = Random(3)
     mapped(latency, draw)
     assert asked == [16] * (2 * SWAPS_PER_MACHINE * 16)
     asked.clear()
-    # A swap looks at both ways of the four edges of each number, before and after: at 32 in all.
-    monkeypatch.setattr(mapping, "CUBE_MAPPING_EDGES_MAX", 64)
-    rng = Random(3)
-    order = mapped(latency, draw)
-    rng = Random(3)
-    drawn = [(rng.randrange(16), rng.randrange(16)) for _ in asked[::2]]
-    assert sum(one != other for one, other in drawn) == 3
-    assert order == climbed(latency, joined(latency), [], Random(3).randrange, len(drawn) - 1)
+    rng.seed(3)
+    monkeypatch.setattr(mapping, "CUBE_MAPPING_EDGES_MAX", edges_max)
+    order = mapped(latency, draw, groups)
+    assert asked == [16] * 6  # the third swap is one too many
+    assert order == climbed(latency, joined(latency), groups, Random(3).randrange, 2)
 
 
 @pytest.mark.parametrize("groups", [[], [Group((0, 1, 2), ((0, 1.0),))]])

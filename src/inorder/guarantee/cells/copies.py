@@ -13,8 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from inorder.core.event import Scalar
-from inorder.core.limits import CUBE_CELL_INDEX_MAX, CUBE_COPIES_MAX, CUBE_PEERS_MAX
-from inorder.core.limits import STAMP_NUMBER_MAX
+from inorder.core.limits import (
+    CUBE_CELL_INDEX_MAX,
+    CUBE_COPIES_MAX,
+    CUBE_PEERS_MAX,
+    STAMP_NUMBER_MAX,
+)
 from inorder.core.place import Place
 from inorder.guarantee.cells.grid import Cell
 

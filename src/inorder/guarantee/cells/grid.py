@@ -119,8 +119,8 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
                 return 0
             if number >= self._line(side, last):
                 return last
-        elif not abs(number) < self.size * CUBE_CELL_INDEX_MAX:
-            raise Misuse(f"{number:g} is too far from 0 for cells of {self.size:g}")
+        elif not abs(number) < (far := self.size * CUBE_CELL_INDEX_MAX):
+            raise Misuse(f"beyond {far:g} is too far from 0 for cells of {self.size:g}")
         index = floor((number - origin) / self.size)
         while number < self._line(side, index):
             index -= 1

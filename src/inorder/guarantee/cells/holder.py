@@ -9,6 +9,7 @@ Rule 1: the machine inside orders events of cells; the holder decides whether an
         same: what rests on it has waited for it.
 Rule 2: new values are in force from the call on. `Answer(call, "done")` says when all cells of a
         change, or of a later one of the same topic, are in: from then on all that matches is due.
+        Calls for one topic are answered in their order.
 Rule 3: a cell is left when no change under way and not the last one over needs it.
 Rule 4: an event in several cells is handed over once, whichever of its copies comes first, and its
         application then knows of all of them: what it publishes rests on each.
@@ -65,10 +66,14 @@ class Area(Struct):
 
 
 class Change(Struct):
-    """A call that waits for its cells: by topic, those that it needs."""
+    """A call that waits for its cells: by topic those that it needs, as long as no later call has
+    overtaken it there."""
 
     call: str
+    topics: list[str]
     cells: dict[str, list[str]]
+    # All is in; but an earlier call for one of its topics is to be answered first.
+    over: bool = False
 
 
 class _State(Struct):
@@ -164,8 +169,9 @@ class Cells:
             if not area.held:
                 # The subscription begins with these values: it waits for these cells.
                 for change in self._changes:
-                    if topic in change.cells:
+                    if topic in change.topics:
                         change.cells[topic] = cells
+                        change.over = False
         return self._change(call, needed, now)
 
     def unsubscribe(self, call: str, topics: Iterable[str], now: float) -> list[Effect]:
@@ -175,9 +181,9 @@ class Cells:
         for topic in dropped:
             del self._areas[topic]
         for change in self._changes:
-            change.cells = {
-                topic: cells for topic, cells in change.cells.items() if topic not in dropped
-            }
+            change.topics = [topic for topic in change.topics if topic not in dropped]
+            for topic in dropped:
+                change.cells.pop(topic, None)
         self._forget_predicates()
         effects = self._leave([cell for cell in self._cells if topic_of(cell) in dropped], now)
         # Nobody waits for what is over.
@@ -208,7 +214,7 @@ class Cells:
 
     def _change(self, call: str, needed: dict[str, list[str]], now: float) -> list[Effect]:
         """Join what is new; the answer comes when all is in."""
-        self._changes.append(Change(call, needed))
+        self._changes.append(Change(call, [*needed], needed))
         effects: list[Effect] = []
         for cell in [cell for each in needed.values() for cell in each]:
             if cell not in self._cells:
@@ -219,22 +225,31 @@ class Cells:
 
     def _answers(self) -> list[Effect]:
         """End the changes whose cells are all in, and those that a later change has overtaken."""
-        over: list[Change] = []
         settled: dict[str, list[str]] = {}
         for change in reversed(self._changes):
-            if all(
-                topic in settled or all(map(self._cells.get, cells))
-                for topic, cells in change.cells.items()
-            ):
-                over.append(change)
-                settled = {**change.cells, **settled}
+            change.cells = {
+                topic: cells for topic, cells in change.cells.items() if topic not in settled
+            }
+            if not change.over:
+                cells = [cell for each in change.cells.values() for cell in each]
+                change.over = all(self._cells[cell] for cell in cells)
+                self._ended |= change.over
+            if change.over:
+                settled.update(change.cells)
         for topic, cells in settled.items():
-            area = self._areas[topic]
-            area.settled, area.held = cells, True
-        if over:
-            self._ended = True
-            self._changes = [change for change in self._changes if change not in over]
-        return [Answer(change.call, "done") for change in reversed(over)]
+            self._areas[topic].settled = cells
+        # Calls for one topic are answered in their order, or an old one would seem to be the last.
+        answered: list[Change] = []
+        waiting: list[Change] = []
+        blocked: dict[str, None] = {}
+        for change in self._changes:
+            is_next = change.over and not any(topic in blocked for topic in change.topics)
+            (answered if is_next else waiting).append(change)
+            blocked.update(() if is_next else dict.fromkeys(change.topics))
+        self._changes = waiting
+        for topic in [topic for change in answered for topic in change.topics]:
+            self._areas[topic].held = True
+        return [Answer(change.call, "done") for change in answered]
 
     def _leave_old(self, now: float) -> list[Effect]:
         """Leave what neither is needed, nor will be, nor was in the last change that is over."""

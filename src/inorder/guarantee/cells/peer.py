@@ -1,7 +1,7 @@
 """A peer whose topics have places: an event is published on the topic of its cell.
 
-The application publishes on `ticks` at (12, 31); the peer publishes on `ticks@1,3`. An event with an
-area is published in each of its cells, as an event for each, and known by the first one's name.
+The application publishes on `ticks` at (12, 31); the peer publishes on `ticks@1,3`. An event with
+an area is published in each of its cells, as an event for each, and known by the first one's name.
 
 Rule 1: all copies are launched in one step, each with the places of all (copies.py): the event is
         made at once, so it has one past and one future.
@@ -18,8 +18,6 @@ publication is refused, and the copies before it have been launched.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
-
 from msgspec import Struct
 
 from inorder.core.effect import Answer, Effect, Launched
@@ -105,11 +103,7 @@ class CelledPeer(Peered):
     def _is_free(self, name: str) -> bool:
         """Whether what is published now is launched in the same step."""
         topic = self._topic(name)
-        return (
-            topic.phase == "in"
-            and not topic.calls
-            and topic.outstanding < self.options.window
-        )
+        return not topic.calls and self._may_launch(topic)
 
     def _launch_all(self, later: Later, now: float) -> None:
         names = [cell_topic(later.topic, cell) for cell in later.cells]
@@ -155,10 +149,10 @@ class CelledPeer(Peered):
         return pack(_State(super().snapshot(), list(self._later), self._copies))
 
     @classmethod
-    def restore(cls, snapshot: bytes) -> Any:
+    def restore(cls, snapshot: bytes) -> CelledPeer:
         state: _State = _unpack(snapshot)
         peer = super().restore(state.peer)
-        assert isinstance(peer, cls)
+        assert isinstance(peer, CelledPeer)
         peer._later = deque(state.later)
         peer._copies = state.copies
         return peer

@@ -102,8 +102,8 @@ class Client(Member):
     def begins(self, origin: Origin, start: int, counts: int, now: float) -> list[Effect]:
         if not 1 <= start <= counts:
             raise Misuse(f"origin {origin} cannot begin with {start} and count from {counts} on")
-        self._order.begins(origin, start, counts, now)
-        return self._take_out()
+        self._order.begins(origin, start, counts)
+        return []
 
     def placed(self, place: Place, source: str, message: Any, now: float) -> list[Effect]:
         check(place, source, message)

@@ -61,14 +61,12 @@ class Order:
         for topic, session in self.sessions.items():
             session.active = topic in active
 
-    def begins(self, origin: Origin, start: int, counts: int, now: float) -> None:
-        topic, peer = origin
-        session = self.sessions.get(topic)
+    def begins(self, origin: Origin, start: int, counts: int) -> None:
+        session = self.sessions.get(origin[0])
         if session is None:
             return  # left meanwhile
         self.stamps.begins(origin, start)
-        session.begins(peer, start, counts)
-        self._go_on(self._leap(session, origin), now)
+        session.begins(origin[1], start, counts)
 
     def join(self, topic: str, now: float) -> None:
         """All origins have begun: look at what came too early."""
@@ -108,8 +106,7 @@ class Order:
         session = self.sessions.get(origin[0])
         if session is None:
             return
-        if session.due[origin[1]]:
-            session.pass_by(origin[1], number)
+        session.pass_by(origin[1], number)
         if session.active:
             self.out.append(Deliver(message.event))
         self._go_on([place], now)
@@ -177,8 +174,8 @@ class Order:
         if counts and session.active:
             self.out.append(Deliver(message.event, True, 0.0 if since is None else now - since))
         freed.append(place)
-        if session.gaps:
-            freed += self._leap(session, origin)
+        if session.gaps and (end := session.leap(origin[1])):
+            freed.append((origin, end))
 
     def _go_on(self, freed: list[Place], now: float) -> None:
         """Look again at whatever waited for these; the list grows while it is walked."""
@@ -216,11 +213,10 @@ class Order:
         if session is None or not session.due[origin[1]]:
             return
         firsts: list[Place] = []
-        for first, last in session.lives(origin[1]):
-            missing = first
+        for missing in session.lives(origin[1]):
             while (origin, missing) in self.held:
                 missing += 1
-            if missing <= min(number, last) and not session.is_lost(origin[1], missing):
+            if missing <= number and not session.is_lost(origin[1], missing):
                 firsts.append((origin, missing))
         if firsts:
             self.told = []
@@ -242,7 +238,7 @@ class Order:
                     self._discard(place, message)
                     firsts.append(place)
         for origin, _ in firsts:
-            self._leap(self.sessions[origin[0]], origin)
+            self.sessions[origin[0]].leap(origin[1])
         self._look_again(now)
 
     def _resting(self) -> dict[Origin, list[Place]]:
@@ -267,13 +263,6 @@ class Order:
             if session is not None and any(session.is_lost(*each) for each in places):
                 return True
         return False
-
-    def _leap(self, session: Session, origin: Origin) -> list[Place]:
-        """Pass over the gaps that have been reached; who waits for their ends looks again."""
-        ends: list[Place] = []
-        while last := session.leap(origin[1]):
-            ends.append((origin, last))
-        return ends
 
     def _discard(self, place: Place, message: Published) -> None:
         self._forget(place)

@@ -10,8 +10,6 @@ Rule 3: numbers of an origin that are lost, and all behind them, make a *gap*: n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 
 from inorder.core.limits import CAUSAL_GAPS_MAX
@@ -53,12 +51,15 @@ class Session:
         self.gaps: dict[int, list[Run]] = {}
 
     def begins(self, origin: int, start: int, counts: int) -> None:
-        if not self.joined or not self.due[origin]:
-            self.due[origin] = start
-        else:
+        has_begun = self.due[origin] > 0
+        if has_begun:
             self._begins_again(origin, counts)
+        if has_begun and self.joined:
             # What counted before still does: others may have handed it over already.
             counts = min(counts, self.counts.get(origin, 0))
+        else:
+            self.due[origin] = start
+        self.leap(origin)
         if counts > self.due[origin]:
             self.counts[origin] = counts
         else:
@@ -66,33 +67,31 @@ class Session:
 
     def _begins_again(self, origin: int, number: int) -> None:
         """From this number on nothing rests on the earlier ones."""
-        if number <= self.due[origin]:
-            return
-        self.again[origin] = number
-        ended = [(first, min(last, number - 1)) for first, last in self.gaps.get(origin, [])]
-        if ended:
+        if number > self.due[origin]:
+            self.again[origin] = number
+        runs = self.gaps.pop(origin, [])
+        if ended := [(first, min(last, number - 1)) for first, last in runs if first < number]:
             self.gaps[origin] = ended
 
     def pass_by(self, origin: int, number: int) -> bool:
-        """A number has been taken in; whether its event is to be handed over."""
+        """A number has been taken in; whether it counts, if it was the one that was due."""
         self.due[origin] = number + 1
         if self.again and self.again.get(origin, OPEN) <= number + 1:
             del self.again[origin]
-        counts = self.counts.get(origin) if self.counts else None
-        if counts is None:
+        if not self.counts or origin not in self.counts:
             return True
-        if counts <= number + 1:
+        if self.counts[origin] <= number + 1:
             del self.counts[origin]
-        return counts <= number
+        return False
 
     def leap(self, origin: int) -> int:
-        """Pass over a gap that has been reached, if it has an end; the last number of it, or 0."""
-        due = self.due[origin]
+        """Pass over the gaps that have been reached, if they have an end: the last number, or 0."""
+        passed = 0
         for first, last in self.gaps.get(origin, ()):
-            if first <= due <= last != OPEN:
+            if first <= self.due[origin] <= last != OPEN:
                 self.pass_by(origin, last)
-                return last
-        return 0
+                passed = last
+        return passed
 
     # Gaps.
 
@@ -100,13 +99,10 @@ class Session:
         """Whether nobody holds this number, or it rests on one that nobody holds."""
         return any(first <= number <= last for first, last in self.gaps.get(origin, ()))
 
-    def lives(self, origin: int) -> Iterator[Run]:
-        """The numbers still to come, cut where the origin began again."""
-        due, again = self.due[origin], self.again.get(origin, 0)
-        if due < again:
-            yield due, again - 1
-            due = again
-        yield due, OPEN
+    def lives(self, origin: int) -> list[int]:
+        """The next number, and the one from which on the origin will have begun again."""
+        due = self.due[origin]
+        return [due, self.again[origin]] if origin in self.again else [due]
 
     def open_gap(self, origin: int, first: int) -> None:
         """All from this number on is lost, up to where the origin began again."""

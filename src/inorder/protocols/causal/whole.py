@@ -30,7 +30,7 @@ class Whole(Stamps):
         own = self.own.get(topic)
         pairs = {each: self.tables[each].pairs() for each in sorted(self.tables)}
         places = tuple(pair for pair in pairs.pop(topic, ()) if pair[0] != own)
-        return places, tuple((other, there) for other, there in pairs.items() if there)
+        return places, tuple(pairs.items())
 
     def launched(self, origin: Origin, number: int) -> None:
         topic, peer = origin

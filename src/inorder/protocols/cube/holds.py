@@ -134,13 +134,16 @@ class Holds:
     def _candidates(self) -> list[Hold]:
         """What may be free now."""
         came, self._came = self._came, {}
-        if any(self._outlook.view(topic) != view for topic, view in self._views.items()):
+        if self._view_has_changed():
             self.look_again()
             return list(self._held)
         candidates = list(self._new)
         for origin in came:
             candidates += self._coming.release(origin)
         return candidates
+
+    def _view_has_changed(self) -> bool:
+        return any(self._outlook.view(topic) != view for topic, view in self._views.items())
 
     def _is_free(self, hold: Hold, missing: dict[Place, Places]) -> bool:
         """Whether nothing holds it; else it waits for the first thing that does."""
@@ -154,12 +157,16 @@ class Holds:
             if self._outlook.passes_on(topic, source, child):
                 self._coming.wait(hold, (topic, source))
                 return False
-        if self._for_child[child] > 1:
-            for other in rests_on(place, pub):
-                if (child, other) in self._held:
-                    self._behind.wait(hold, (child, other))
-                    return False
-        return True
+        behind = self._rests_on_held(hold, pub) if self._for_child[child] > 1 else None
+        if behind is not None:
+            self._behind.wait(hold, behind)
+        return behind is None
+
+    def _rests_on_held(self, hold: Hold, pub: Pub[Any]) -> Hold | None:
+        """The first thing that it rests on directly and that is held for the same child."""
+        child, place = hold
+        causes = ((child, cause) for cause in rests_on(place, pub))
+        return next((cause for cause in causes if cause in self._held), None)
 
     # Snapshots.
 

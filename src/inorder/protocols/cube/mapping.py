@@ -210,14 +210,13 @@ class _Even:
         return 2 * (len(self._near[one]) + len(self._near[other]))
 
     def _around(self, one: int, other: int) -> float:
+        """What the edges of both cost. One between the two costs the same either way."""
         order, latency = self.order, self._latency
-        total = 0.0
-        for number, excepted in ((one, other), (other, one)):
-            row = latency[order[number]]
-            # The edge between the two stays as long as it is.
-            total += sum(row[order[end]] * much for end, much in self._near[number]
-                         if end != excepted)  # fmt: skip
-        return total
+        return sum(
+            much * latency[order[number]][order[end]]
+            for number in (one, other)
+            for end, much in self._near[number]
+        )
 
     def gain(self, one: int, other: int) -> float:
         """Swap, and say by how much the paths get shorter."""
@@ -296,8 +295,6 @@ def mapped(
     work = 0
     for _ in range(SWAPS_PER_MACHINE * count if swaps is None else swaps):
         one, other = draw(count), draw(count)
-        if one == other:
-            continue
         work += costs.work(one, other)
         if work > CUBE_MAPPING_EDGES_MAX:
             break

@@ -303,7 +303,7 @@ class Peer(Joining):
                 self._leave(name, topic, now)
             elif topic.phase == "out":
                 calls.appendleft(Enter(SOURCE))
-            elif topic.phase == "in" and topic.outstanding < self.options.window:
+            elif self._may_launch(topic):
                 calls.popleft()
                 if isinstance(call, Publish):
                     self._launch(name, topic, call, now)
@@ -313,6 +313,10 @@ class Peer(Joining):
                     self._settle(name, topic, number, now)
             else:
                 return
+
+    def _may_launch(self, topic: Topic) -> bool:
+        """Whether what this peer publishes on a topic may be launched now."""
+        return topic.phase == "in" and topic.outstanding < self.options.window
 
     def _launch(self, name: str, topic: Topic, call: Publish, now: float) -> None:
         """Now the publication is made: stamped, and sent in the same step."""
