@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -12,7 +12,17 @@ from rich.markdown import Markdown
 from experiments.figure import Figure
 
 
-def command(package: str, title: str, figures: Sequence[Figure], quick_takes: str) -> None:
+# What becomes of all tables together: the folder, the tables, whether they are the quick ones.
+Finish = Callable[[Path, Sequence[str], bool], None]
+
+
+def command(
+    package: str,
+    title: str,
+    figures: Sequence[Figure],
+    quick_takes: str,
+    finish: Finish | None = None,
+) -> None:
     """Run the figures that the arguments name, all if none, and show their tables."""
     known = [str(number) for figure in figures for number in figure.numbers]
     program = f"python -m experiments.{package}"
@@ -21,6 +31,7 @@ def command(package: str, title: str, figures: Sequence[Figure], quick_takes: st
     parser.add_argument("--figure", action="append", choices=known, metavar="N")
     parser.add_argument("--quick", action="store_true", help=f"small and few: {quick_takes}")
     parser.add_argument("--runs", type=int, help="runs a point, instead of the figure's own")
+    parser.add_argument("--most", type=int, metavar="N", help="nothing larger than so many nodes")
     parser.add_argument("--out", type=Path, default=Path(f"out/experiments/{package}"))
     arguments = parser.parse_args()
     if unknown := sorted({*arguments.names} - {*known}):
@@ -31,7 +42,7 @@ def command(package: str, title: str, figures: Sequence[Figure], quick_takes: st
     tables = []
     for figure in figures:
         if {*map(str, figure.numbers)} & wanted:
-            text = figure.reproduce(arguments.out, arguments.quick, arguments.runs)
+            text = figure.reproduce(arguments.out, arguments.quick, arguments.runs, arguments.most)
             tables.append(text)
             if console.is_terminal:
                 console.print(Markdown(text))
@@ -40,3 +51,5 @@ def command(package: str, title: str, figures: Sequence[Figure], quick_takes: st
     if not named:
         folder = arguments.out / "quick" if arguments.quick else arguments.out
         (folder / "tables.md").write_text(f"# {title}\n\n" + "\n".join(tables))
+        if finish:
+            finish(folder, tables, arguments.quick)

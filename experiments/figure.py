@@ -10,6 +10,8 @@ from pathlib import Path
 
 from experiments.points import Numbers, Settings, Store, mean, run_all, shown, spread, version
 
+NOT_RUN = "not run at this size"
+
 
 @dataclass(frozen=True)
 class Column:
@@ -69,31 +71,53 @@ class Figure:
     quick_runs: int = 3
     # Fewer runs of points that move much; of quick ones too, if that is fewer.
     runs_at: Callable[[Settings], int] | None = None
+    # Sources that only the points of a curve depend on.
+    code_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # Several figures that show different numbers of the same points keep them under one name.
+    kept_as: str = ""
     # Processes that run the points.
     workers: int = 1
     # The state of these sources when they were imported, whatever is edited during a long run.
     loaded: str = field(init=False)
+    loaded_of: Mapping[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "loaded", version(self.code))
+        loaded = {curve: version((*self.code, *more)) for curve, more in self.code_of.items()}
+        object.__setattr__(self, "loaded_of", loaded)
 
-    def reproduce(self, folder: Path, quick: bool, runs: int | None) -> str:
-        """Run what is missing, write JSON and Markdown, return the Markdown."""
+    def reproduce(
+        self, folder: Path, quick: bool, runs: int | None, most: int | None = None
+    ) -> str:
+        """Run what is missing, write JSON and Markdown, return the Markdown. Points of more nodes
+        than `most` are not run; what is known of them is shown."""
         count = runs or (self.quick_runs if quick else self.runs)
         points = self.points(quick)
+        kept_as = self.kept_as or self.name
+        store = Store(folder / "points" / kept_as)
+        title = f"figure {kept_as}"
+        codes = [self.loaded_of.get(point.get("curve", ""), self.loaded) for point in points]
         counts = [self._runs(point, count, runs is None) for point in points]
-        store = Store(folder / "points" / self.name)
-        title = f"figure {self.name}"
-        found = run_all(store, points, counts, self.run, title, self.loaded, self.workers)
+        for place, point in enumerate(points):
+            if most is not None and point.get("nodes", 0) > most:
+                known = store.known(point, title, codes[place])
+                counts[place] = min(counts[place], known)
+        found = run_all(store, points, counts, self.run, title, codes, self.workers)
         rows = [Row(point, each) for point, each in zip(points, found, strict=True)]
         target = folder / "quick" if quick else folder
         target.mkdir(parents=True, exist_ok=True)
         text = self._markdown(rows, count, quick)
         (target / f"figure-{self.name}.md").write_text(text)
         (target / f"figure-{self.name}.json").write_text(self._json(rows, count, quick))
-        for name, content in self.charts(rows).items():
-            (target / name).write_text(content)
+        if drawn := [row for row in rows if row.runs]:
+            for name, content in self.charts(drawn).items():
+                (target / name).write_text(content)
         return text
+
+    def _judged(self, rows: list[Row]) -> list[str]:
+        """By what has been run."""
+        some = [row for row in rows if row.runs]
+        return self.judge(some) if some else []
 
     def _runs(self, point: Settings, count: int, free: bool) -> int:
         return min(count, self.runs_at(point)) if self.runs_at and free else count
@@ -103,7 +127,7 @@ class Figure:
         labels = [*self.labels, "runs"] if shows else self.labels
         head = [*labels, *(column.heading for column in self.columns), self.source]
         size = "quick sizes" if quick else "full sizes"
-        fewest = min(len(row.runs) for row in rows)
+        fewest = min((len(row.runs) for row in rows if row.runs), default=0)
         runs = f"{fewest} to {count}" if fewest < count else f"{count}"
         lines = [
             f"## Figure {self.name}: {self.title}",
@@ -120,8 +144,10 @@ class Figure:
             for column in self.columns:
                 values = [column.times * value for value in row.values(column.key)]
                 cells.append(shown(values, column.digits) if values else "")
+            if not row.runs:
+                cells[len(labels)] = NOT_RUN
             lines.append("| " + " | ".join([*cells, self.paper(row.settings)]) + " |")
-        return "\n".join([*lines, "", *(f"- {line}" for line in self.judge(rows)), ""])
+        return "\n".join([*lines, "", *(f"- {line}" for line in self._judged(rows)), ""])
 
     def _common(self, rows: list[Row]) -> str:
         """Settings that are the same everywhere and stand in no column."""
@@ -147,7 +173,7 @@ class Figure:
         ]
         summary = {
             "figure": self.name, "title": self.title, "setting": self.setting, "quick": quick,
-            "runs": count, "points": points, "findings": self.judge(rows),
+            "runs": count, "points": points, "findings": self._judged(rows),
         }  # fmt: skip
         return json.dumps(summary, indent=1) + "\n"
 

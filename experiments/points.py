@@ -7,6 +7,7 @@ on where it stopped.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,6 +55,14 @@ class Store:
         aside.write_text(json.dumps({"settings": settings, "numbers": numbers}, sort_keys=True))
         os.replace(aside, path)
 
+    def known(self, point: Settings, title: str, code: str) -> int:
+        """How many runs of a point are there, from the first seed on."""
+        return next(
+            count
+            for count, seed in enumerate(itertools.count(1))
+            if self.get({**point, "seed": seed, "of": title, "code": code}) is None
+        )
+
     def _path(self, settings: Settings) -> Path:
         text = json.dumps(settings, sort_keys=True)
         return self._folder / f"{blake2b(text.encode(), digest_size=10).hexdigest()}.json"
@@ -65,15 +74,16 @@ def run_all(
     runs: int | Sequence[int],
     run: Callable[..., Numbers],
     title: str,
-    code: str,
+    code: str | Sequence[str],
     workers: int = 1,
 ) -> list[list[Numbers]]:
     """The numbers of every point and seed, with a bar for what is not known yet.
 
-    `runs` may differ from point to point. With several `workers`, which are processes, `run` must
-    be a function of a module.
+    `runs` and `code` may differ from point to point. With several `workers`, which are processes,
+    `run` must be a function of a module.
     """
     counts = [runs] * len(points) if isinstance(runs, int) else list(runs)
+    codes = [code] * len(points) if isinstance(code, str) else list(code)
     seeds = range(1, max(counts, default=0) + 1)
     jobs = [(place, seed) for seed in seeds for place, count in enumerate(counts) if seed <= count]
     columns = (
@@ -84,7 +94,7 @@ def run_all(
     with Progress(*columns, transient=True) as progress:
         task = progress.add_task(title, total=len(jobs))
         for place, seed in jobs:
-            settings = {**points[place], "seed": seed, "of": title, "code": code}
+            settings = {**points[place], "seed": seed, "of": title, "code": codes[place]}
             numbers = store.get(settings)
             if numbers is None:
                 missing[place, seed] = settings

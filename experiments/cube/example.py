@@ -7,6 +7,7 @@ the root first, and nodes 2 and 4 relay it.
 from __future__ import annotations
 
 from experiments.cube import shown, thesis
+from experiments.cube.meter import Paths
 from experiments.cube.world import PROTOCOLS, SOURCES, SRPT, TOPIC, Run, Setting
 from experiments.figure import Column, Figure, Row
 from experiments.points import Numbers, Settings
@@ -21,9 +22,10 @@ def points(quick: bool) -> list[Settings]:
 
 def run(curve: str, publisher: int, seed: int) -> Numbers:
     setting = Setting(seed, 8, {TOPIC: HOLDERS}, {TOPIC: ROOT})
-    played = Run(PROTOCOLS[curve], setting, paths=True)
+    played = Run(PROTOCOLS[curve], setting, meter=Paths)
     played.publish(0.0, publisher)
     played.go()
+    assert isinstance(played.meter, Paths)
     depths = played.meter.depths
     others = [played.names[node] for node in HOLDERS if node != publisher]
     relays = [name for name in depths if int(name[1:]) not in HOLDERS]

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from inorder.check.ending import Ending
+from inorder.sim.models import Queue
 from inorder.sim.network import Model, Reading
 
 # Messages that carry an event.
@@ -64,6 +65,35 @@ class Paths(Meter):
         if self._carries:
             self.depths[target] = self.depths.get(source, 0) + 1
         return self._inner.arrival(source, target, size, now, rng)
+
+
+class Lines(Meter):
+    """Notes how long copies of one class wait at each node, others not counted.
+
+    Delays are constant: a copy that waits for nothing takes `unhindered`.
+    """
+
+    def __init__(self, model: Model, kind: str, unhindered: float) -> None:
+        super().__init__(model)
+        self.lines: dict[str, Queue] = {}
+        self._inner = model
+        self._kind = kind
+        self._unhindered = unhindered
+        self._noted = False
+        self.arrival = self._arrival
+
+    def show(self, message: Any) -> None:
+        super().show(message)
+        self._noted = type(message).__name__ == self._kind
+
+    def _arrival(self, source: str, target: str, size: int, now: float, rng: Random) -> float:
+        arrival = self._inner.arrival(source, target, size, now, rng)
+        if self._noted:
+            line = self.lines.get(source)
+            if line is None:
+                line = self.lines[source] = Queue()
+            line.note(arrival - now - self._unhindered)
+        return arrival
 
 
 class Latencies(Struct):

@@ -1,8 +1,8 @@
 """Figures 5.6 and 5.7: one publisher, one event, subscribers drawn evenly.
 
-The subscribers hear after some hops of 102 and the line at each node on the way. The thesis's
-CHILDREN names the nearest cluster first, so that the copy with the largest branch leaves last;
-`far first` is the other order, for single trees.
+The subscribers hear after some hops of 102 and the line at each node on the way. `far first`: the
+copy with the largest branch leaves first, as in all other figures. The thesis's CHILDREN names the
+nearest cluster first; `near first` is that order, for single trees.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from random import Random
 
 from experiments.chart import Frame, page
 from experiments.cube import shown, thesis
+from experiments.cube.meter import Paths
 from experiments.cube.world import PROTOCOLS, SOURCES, SRPT, TOPIC, Run, Setting
 from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings
@@ -22,7 +23,7 @@ LARGEST, QUICK_LARGEST = 4096, 128
 
 
 def orders(curve: str) -> tuple[str, ...]:
-    return (NEAR, FAR) if curve == SRPT else (NEAR,)
+    return (FAR, NEAR) if curve == SRPT else (FAR,)
 
 
 def points_56(quick: bool) -> list[Settings]:
@@ -49,10 +50,11 @@ def run(curve: str, order: str, share: int, nodes: int, seed: int) -> Numbers:
     rng = Random(f"{seed}/{nodes}/{share}")
     holders = sorted(rng.sample(range(nodes), nodes * share // 100))
     setting = Setting(seed, nodes, {TOPIC: holders}, far_first=order == FAR)
-    played = Run(PROTOCOLS[curve], setting, paths=True)
+    played = Run(PROTOCOLS[curve], setting, meter=Paths)
     publisher = rng.choice(holders)
     played.publish(0.0, publisher)
     played.go()
+    assert isinstance(played.meter, Paths)
     depths = played.meter.depths
     others = [played.names[node] for node in holders if node != publisher]
     relays = {*depths} - {played.names[node] for node in holders}
@@ -73,7 +75,7 @@ def judge_56(rows: list[Row]) -> list[str]:
         for order in orders(curve):
             mine = shown.where(rows, curve=curve, order=order)
             lines += _against(mine, f"{curve}, {order}")
-    full = shown.where(rows, curve=SRPT, order=NEAR, share=100)
+    full = shown.where(rows, curve=SRPT, order=FAR, share=100)
     steps = [after.mean("latency") - row.mean("latency") for row, after in pairwise(full)]
     lines.append(
         holds(
@@ -117,8 +119,8 @@ def judge_57(rows: list[Row]) -> list[str]:
         most = thesis.stated("5.7", "latency varies by [%]", curve=SRPT, nodes=LARGEST)
         claim = f"(5.7a) SRPT, {order}, varies by {varies:.1f} % (thesis: at most {most} %)"
         lines.append(holds(claim, varies <= most))
-    near = shown.where(rows, curve=SRPT, order=NEAR)
-    hops = [row.mean("hops") for row in near]
+    far = shown.where(rows, curve=SRPT, order=FAR)
+    hops = [row.mean("hops") for row in far]
     lines.append(
         holds(
             f"(5.7b) the mean way stays the same: {min(hops):.2f} to {max(hops):.2f} hops "
@@ -126,7 +128,7 @@ def judge_57(rows: list[Row]) -> list[str]:
             max(hops) < 1.05 * min(hops),
         )
     )
-    full, some = shown.only(near, share=100), shown.only(near, share=30, nodes=LARGEST)
+    full, some = shown.only(far, share=100), shown.only(far, share=30, nodes=LARGEST)
     if full:
         lines.append(holds("(5.7b) no relays at 100 %", full.mean("relays") == 0.0))
     if some:

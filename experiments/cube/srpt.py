@@ -72,9 +72,9 @@ class Layout(Struct, frozen=True):
     names: tuple[str, ...]
     roots: Mapping[str, int]
     resend: bool = True
-    # The thesis's CHILDREN names the nearest cluster first, which puts the copy with the largest
-    # branch behind all others.
-    far_first: bool = False
+    # The copy with the largest branch leaves first. The thesis's CHILDREN names the nearest cluster
+    # first, but its latencies fit this order.
+    far_first: bool = True
 
 
 class Place(Struct):

@@ -58,6 +58,7 @@ class Copy(Struct, frozen=True, gc=False, tag="copy"):
 class _Broker(Struct):
     tree: bytes
     guests: dict[str, list[str]]
+    calls: int
 
 
 class _Call(Struct):
@@ -86,6 +87,7 @@ class Broker:
     def __init__(self, tree: Srpt, guests: Mapping[str, Sequence[str]]) -> None:
         self._tree = tree
         self._guests = {topic: sorted(names) for topic, names in guests.items()}
+        self._calls = 0
 
     def receive(self, source: str, message: Any, now: float) -> list[Effect]:
         if isinstance(message, Enter | Leave):
@@ -97,7 +99,7 @@ class Broker:
         effects: list[Effect] = []
         for effect in asked:
             if isinstance(effect, Answer):
-                guest, _, topic = effect.call.partition("/")
+                _, guest, topic = effect.call.split("/", 2)
                 effects.append(Send(guest, Noted(topic)))
             else:
                 effects.append(effect)
@@ -110,17 +112,16 @@ class Broker:
     def _on_guest(self, guest: str, message: Enter | Leave, now: float) -> list[Effect]:
         topic = message.topic
         names = self._guests.setdefault(topic, [])
-        before = bool(names)
         if isinstance(message, Enter) and guest not in names:
             insort(names, guest)
         elif isinstance(message, Leave) and guest in names:
             names.remove(guest)
         if not names:
             del self._guests[topic]
-        if before == bool(names):
-            return [Send(guest, Noted(topic))]
+        # The tree answers at once if nothing changes for it.
         change = self._tree.subscribe if names else self._tree.unsubscribe
-        return self._for_guests(change(f"{guest}/{topic}", [topic], now))
+        self._calls += 1
+        return self._for_guests(change(f"{self._calls}/{guest}/{topic}", [topic], now))
 
     def fire(self, timer: str, now: float) -> list[Effect]:
         raise AssertionError(f"no timer is ever set, {timer!r} fired")
@@ -129,12 +130,14 @@ class Broker:
         return self._tree.account()
 
     def snapshot(self) -> bytes:
-        return pack(_Broker(self._tree.snapshot(), self._guests))
+        return pack(_Broker(self._tree.snapshot(), self._guests, self._calls))
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
         seen = _unpack_broker(snapshot)
-        return cls(Srpt.restore(seen.tree), seen.guests)
+        broker = cls(Srpt.restore(seen.tree), seen.guests)
+        broker._calls = seen.calls
+        return broker
 
 
 class Guest:

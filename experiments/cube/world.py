@@ -6,7 +6,7 @@
     run.latency, run.moved
 
 A unit of time of the thesis is a second of the world. Nodes have names n00, n01, ...; where brokers
-are, b0, b1, ... come first and are followed by their guests g0, g1, ...
+are, b00, b01, ... come first and are followed by their guests g00, g01, ...
 
 A protocol is a curve of each figure that compares protocols as soon as it stands in `PROTOCOLS`.
 """
@@ -21,8 +21,8 @@ from time import process_time
 
 from msgspec import Struct
 
-from experiments.cube import srpt, srpt_brokers
-from experiments.cube.meter import Latencies, Meter, Paths, Trace
+from experiments.cube import srpt, srpt_brokers, vcube
+from experiments.cube.meter import Latencies, Meter, Trace
 from experiments.points import Numbers
 from inorder.core.machine import Accountable, Machine
 from inorder.sim.laws import Constant, Law
@@ -40,7 +40,7 @@ SOURCES = (
 
 TOPIC = "t"
 
-SRPT = "SRPT"
+SRPT, VCUBE = "SRPT", vcube.VCUBE
 
 
 class Links(Struct, frozen=True):
@@ -64,18 +64,17 @@ class Setting(Struct, frozen=True):
     roots: Mapping[str, int] = {}
     # Of single trees: whether roots pass changes on, and which copy goes first (srpt.py).
     resend: bool = True
-    far_first: bool = False
+    far_first: bool = True
     # So many of the nodes, the first, are brokers of the others.
     brokers: int = 0
+    # Of VCube-PS.
+    cube: vcube.Cube = vcube.Cube()
 
     @property
     def names(self) -> tuple[str, ...]:
         if not self.brokers:
-            # All of one length: their order is that of the places.
-            digits = len(str(self.size - 1))
-            return tuple(f"n{place:0{digits}}" for place in range(self.size))
-        guests = range(self.size - self.brokers)
-        return (*(f"b{place}" for place in range(self.brokers)), *(f"g{place}" for place in guests))
+            return _numbered("n", self.size)
+        return (*_numbered("b", self.brokers), *_numbered("g", self.size - self.brokers))
 
     def root(self, topic: str) -> int:
         if topic in self.roots:
@@ -87,6 +86,12 @@ class Setting(Struct, frozen=True):
         names = self.names[: self.brokers or self.size]
         roots = {topic: self.root(topic) for topic in self.members}
         return srpt.Layout(names, roots, self.resend, self.far_first)
+
+
+def _numbered(letter: str, count: int) -> tuple[str, ...]:
+    """Names of one length, so that their order is that of the numbers."""
+    digits = len(str(count - 1))
+    return tuple(f"{letter}{number:0{digits}}" for number in range(count))
 
 
 Build = Callable[[Setting, Model, Recorder], World]
@@ -106,6 +111,19 @@ def brokers_world(setting: Setting, model: Model, trace: Recorder) -> World:
     return populated(setting, model, trace, made)
 
 
+def vcube_world(setting: Setting, model: Model, trace: Recorder) -> World:
+    """Members are there from the beginning; who joins later does so by the protocol."""
+    names = setting.names
+    made = vcube.machines(names, setting.cube)
+    world = populated(setting, vcube.around(model, setting.cube), trace, made)
+    members = {topic: [names[each] for each in some] for topic, some in setting.members.items()}
+    vcube.preset_all(made, members)
+    for topic, holders in members.items():
+        for name in holders:
+            world.subscribe(name, [topic])
+    return world
+
+
 def populated(
     setting: Setting, model: Model, trace: Recorder, machines: Mapping[str, Machine]
 ) -> World:
@@ -120,8 +138,8 @@ def _same(machine: Machine) -> Machine:
     return machine
 
 
-# What figures compare; tables name them so, and the machines are Srpt of srpt.py.
-PROTOCOLS: dict[str, Build] = {SRPT: srpt_world}
+# What figures compare; tables name them so. The machines are Srpt of srpt.py, and peers (vcube.py).
+PROTOCOLS: dict[str, Build] = {SRPT: srpt_world, VCUBE: vcube_world}
 
 
 class Run:
@@ -133,16 +151,17 @@ class Run:
         setting: Setting,
         links: Links = CHAPTER_5,
         *,
-        paths: bool = False,
+        meter: Callable[[Model], Meter] = Meter,
         paired: bool = False,
+        trace: Trace | None = None,
     ) -> None:
         self.packet = Packet(
             links.processing, None, links.propagation,
             transmission_s=links.transmission, watch=True,
         )  # fmt: skip
         inner = Paired(self.packet, f"{setting.seed}") if paired else self.packet
-        self.meter: Meter = Paths(inner) if paths else Meter(inner)
-        self.trace = Trace()
+        self.meter = meter(inner)
+        self.trace = trace or Trace()
         self.setting = setting
         self.names = setting.names
         self.world = build(setting, self.meter, self.trace)

@@ -1,4 +1,4 @@
-"""Peers whose topics have places: who publishes where, in which order, and what a late one hears."""
+"""Peers whose topics have places: who publishes where, and what is heard in which order."""
 
 from __future__ import annotations
 
@@ -181,6 +181,23 @@ def test_an_event_with_an_area_waits_for_all_its_cells_and_later_ones_behind_it(
     assert [each.call for each in launched] == [f"p/publish/{nth}" for nth in (1, 2, 3, 4, 5)]
     assert lane.handed("q") == ["p:1", "p:2", "p:3", "p:5"]
     assert lane.machines["p"].idle
+
+
+def test_an_event_with_an_area_does_not_overtake_what_waits_in_one_of_its_cells():
+    lane = Lane("p", "q")
+    lane.hold("q", "ab")
+    lane.hold("p", "a")
+    lane.say("p", "b")
+    lane.settle()
+    lane.say("p", "a")
+    lane.settle(("q", "p"))
+    # p leaves when that has been acknowledged, and publishes again when it has left.
+    lane.perform("p", Op("unsubscribe", ("t",)))
+    lane.say("p", "a")
+    lane.say("p", "a", to="b")
+    assert len(lane.told("p", Launched)) == 2
+    lane.settle()
+    assert [each.call[-1] for each in lane.told("p", Launched)] == ["1", "2", "3", "4"]
 
 
 def test_copies_are_launched_in_one_step():

@@ -2,88 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from inorder.core.effect import Answer, Deliver, Effect, Join, Leave, Note
+from inorder.core.effect import Answer, Deliver, Join, Leave
 from inorder.core.errors import Misuse, PredicateError, TooLarge
 from inorder.core.event import Event
-from inorder.core.place import Placing
 from inorder.guarantee.cells import holder as holders
-from inorder.guarantee.cells.copies import COPIES, Copies, cell_topic, marked, shown, topic_of
 from inorder.guarantee.cells.grid import Grid
-from inorder.guarantee.cells.holder import Cells, celled
 from inorder.guarantee.none import Published
-from inorder.guarantee.registry import guarantee
-
-LANE = Grid(size=10.0, bounds=(0.0, 0.0, 100.0, 10.0))
-WHERE = "x >= :west AND x < :east"
-
-
-def holder(grid: Grid = LANE, name: str = "none") -> Cells:
-    ordered = guarantee(name)
-    return celled(ordered, ordered.client("s", (), ordered.options()), grid)
-
-
-class Lane:
-    """A holder with a network that confirms when it is told to; columns stand for cells."""
-
-    def __init__(self, machine: Cells | None = None) -> None:
-        self.machine = machine or holder()
-        self.asked: list[int] = []  # joins that the network has not confirmed
-        self.held: set[int] = set()
-        self.answers: list[str] = []
-        self.handed: list[tuple[str, float]] = []
-        self.notes: list[str] = []
-
-    def act(self, effects: list[Effect]) -> list[Effect]:
-        for each in effects:
-            if isinstance(each, Join):
-                self.asked.append(column(each.topic))
-            elif isinstance(each, Leave):
-                self.held.discard(column(each.topic))
-                self.asked = [one for one in self.asked if one != column(each.topic)]
-            elif isinstance(each, Answer):
-                self.answers.append(f"{each.call} {each.outcome}")
-            elif isinstance(each, Deliver):
-                assert each.event.topic == "t"
-                assert COPIES not in each.event.value
-                self.handed.append((each.event.id, each.event.value["x"]))
-            elif isinstance(each, Note):
-                self.notes.append(each.mark)
-        return effects
-
-    def confirm(self, *columns: int) -> None:
-        """The network confirms these joins, or all."""
-        for one in columns or [*self.asked]:
-            self.asked.remove(one)
-            self.held.add(one)
-            self.act(self.machine.joined(f"t@{one},0", 0.0))
-
-    def subscribe(self, call: str, west: float, east: float) -> None:
-        values = {"west": west, "east": east}
-        self.act(self.machine.subscribe(call, ["t"], 0.0, WHERE, values))
-
-    def set(self, call: str, **values: float) -> None:
-        self.act(self.machine.set(call, ["t"], values, 0.0))
-
-    def comes(self, x: float, seq: int = 1, at: int | None = None, **more: Any) -> None:
-        """An event of p at x, through its cell or another one."""
-        topic = f"t@{int(x // 10) if at is None else at},0"
-        event = Event("p", seq, topic, {"x": x, "y": 1.0, **more}, 0.5)
-        self.act(self.machine.receive("p", Published(event), 0.0))
-
-
-def column(topic: str) -> int:
-    name, _, cell = topic.rpartition("@")
-    assert name == "t"
-    x, y = cell.split(",")
-    assert y == "0"
-    return int(x)
-
+from tests.guarantee.lane import WHERE, Lane, holder
 
 # Subscriptions.
 
@@ -259,6 +186,20 @@ def test_a_call_for_two_topics_is_over_when_each_is_in_or_overtaken():
     assert effects == [Answer("c2", "done"), Answer("c3", "done"), Leave("b@0,0")]
 
 
+def test_what_one_topic_waits_for_is_kept_while_another_one_moves():
+    machine = holder()
+    for topic in ("a", "b"):
+        machine.subscribe(f"{topic}1", [topic], 0.0, WHERE, {"west": 0, "east": 10})
+        machine.joined(f"{topic}@0,0", 0.0)
+    machine.set("a2", ["a"], {"west": 20, "east": 30}, 0.0)
+    machine.set("a3", ["a"], {"west": 30, "east": 40}, 0.0)
+    assert machine.set("b2", ["b"], {"west": 5}, 0.0) == [Answer("b2", "done")]
+    effects = machine.joined("a@2,0", 0.0)
+    assert effects == [Answer("a2", "done"), Leave("a@0,0")]
+    effects = machine.joined("a@3,0", 0.0)
+    assert effects == [Answer("a3", "done"), Leave("a@2,0")]
+
+
 def test_a_topic_that_moves_while_another_one_is_waited_for_is_waited_for_again():
     machine = holder()
     machine.subscribe("c1", ["a", "b"], 0.0, WHERE, {"west": 0, "east": 10})
@@ -286,6 +227,15 @@ def test_leaving_a_topic_leaves_its_cells_and_ends_all_waits():
     lane.subscribe("c4", 0, 10)
     lane.confirm()
     assert lane.answers[-1] == "c4 done"
+
+
+def test_filters_that_are_not_in_use_are_forgotten():
+    machine = holder()
+    machine.subscribe("c1", ["a"], 0.0, "x < 10")
+    machine.subscribe("c2", ["b"], 0.0, "x < 10")
+    machine.subscribe("c3", ["c"], 0.0, "x < 20")
+    machine.unsubscribe("c4", ["a", "c"], 0.0)
+    assert list(machine._predicates) == ["x < 10"]
 
 
 def test_leaving_one_topic_keeps_the_other():
@@ -354,245 +304,3 @@ def test_what_may_grow_has_bounds(monkeypatch):
     with pytest.raises(TooLarge, match="changes that wait is 4, the limit is 3"):
         lane.set("c4", west=20)
     assert lane.machine.snapshot() == before
-
-
-# Events in several cells.
-
-
-def area(first: int, *columns: int, peer: int = 3) -> dict[str, Any]:
-    """What the copies of an event say, each at number 7 of its cell."""
-    return marked({}, Copies(first, peer, tuple((one, 0, 7) for one in columns)))
-
-
-def areas() -> Lane:
-    lane = Lane()
-    lane.subscribe("c1", 0, 40)
-    lane.confirm()
-    return lane
-
-
-def test_an_event_in_several_cells_is_handed_over_once_under_one_name():
-    lane = areas()
-    more = area(11, 1, 2, 3)
-    lane.comes(15.0, 12, at=2, **more)
-    lane.comes(15.0, 11, at=1, **more)
-    lane.comes(15.0, 13, at=3, **more)
-    assert lane.handed == [("p:11", 15.0)]
-    assert lane.machine.account()["again"] == 2.0
-
-
-def test_nothing_is_remembered_when_all_copies_have_come():
-    lane = areas()
-    rested = lane.machine._handed
-    lane.comes(15.0, 11, at=1, **area(11, 1, 2, 5))
-    # Cell 5 is not held: nothing comes from there.
-    assert rested == {"p:11": ["t@2,0"]}
-    lane.comes(15.0, 12, at=2, **area(11, 1, 2, 5))
-    assert rested == {}
-    lane.comes(15.0, 21, at=1, **area(21, 1, 5))
-    assert rested == {}
-
-
-def test_a_cell_that_is_left_is_not_waited_for():
-    lane = areas()
-    lane.comes(15.0, 11, at=1, **area(11, 1, 2, 3))
-    lane.comes(15.0, 21, at=1, **area(21, 1, 3))
-    lane.set("c2", east=30)
-    assert lane.machine._handed == {"p:11": ["t@2,0"]}
-
-
-def test_a_copy_that_did_not_match_leaves_it_to_the_others():
-    lane = areas()
-    lane.set("c2", west=20)
-    lane.comes(15.0, 11, at=2, **area(11, 2, 3))
-    assert (lane.handed, lane.machine._handed) == ([], {})
-    lane.set("c3", west=0)
-    lane.comes(15.0, 12, at=3, **area(11, 2, 3))
-    assert lane.handed == [("p:11", 15.0)]
-
-
-def test_events_that_are_remembered_have_a_bound(monkeypatch):
-    monkeypatch.setattr(holders, "CUBE_AREAS_REMEMBERED_MAX", 2)
-    lane = areas()
-    for first in (11, 21, 31):
-        lane.comes(15.0, first, at=1, **area(first, 1, 2))
-    assert list(lane.machine._handed) == ["p:21", "p:31"]
-
-
-def test_events_of_two_publishers_with_one_number_are_two():
-    lane = areas()
-    lane.comes(15.0, 11, at=1, **area(11, 1, 2))
-    event = Event("q", 12, "t@2,0", {"x": 16.0, "y": 1.0, **area(11, 1, 2, peer=4)})
-    lane.act(lane.machine.receive("q", Published(event), 0.0))
-    assert lane.handed == [("p:11", 15.0), ("q:11", 16.0)]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "[]", "[1,2]", "7", 7, None, '[0,3,[[1,0,7],[2,0,7]]]', '[11,-1,[[1,0,7],[2,0,7]]]',
-        "[11,3,[]]", "[11,3,[[1,0,7]]]", "[11,3,[[1,0,0],[2,0,7]]]", "[11,3,[[1,0,7],[1e9,0,7]]]",
-        "[11,65536,[[1,0,7],[2,0,7]]]", "[11,3,[[1,0,9223372036854775808],[2,0,7]]]",
-        "[11,3,[[1,0,7],[0,4294967296,7]]]", "[11,3," + str([[1, 0, 7]] * 65) + "]",
-        "[9223372036854775808,3,[[1,0,7],[2,0,7]]]", "[11,3,[[1,0,7],[2,0,7]]",
-    ],
-)  # fmt: skip
-def test_copies_that_cannot_be_are_kept_from_the_application(text):
-    lane = areas()
-    lane.comes(15.0, 11, **{COPIES: text})
-    assert (lane.handed, lane.notes) == ([], ["bad_copies"])
-    assert lane.machine._handed == {}
-
-
-def test_copies_say_where_they_stand():
-    copies = Copies(7, 5, ((0, -1, 3), (1, -1, 12)))
-    value = marked({"x": 1}, copies)
-    assert shown(value) == ({"x": 1}, copies)
-    assert shown({"x": 1}) == ({"x": 1}, None)
-    assert copies.places("a@b") == [(("a@b@0,-1", 5), 3), (("a@b@1,-1", 5), 12)]
-    assert topic_of(cell_topic("a@b", (0, -1))) == "a@b"
-
-
-class Learner:
-    """Keeps what it is told to learn."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self.learned: list[Any] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def learn(self, publisher: str, places: list[Any]) -> None:
-        self.learned.append((publisher, places))
-
-
-def test_whoever_hands_over_a_copy_tells_the_client_inside_of_all():
-    ordered = guarantee("none")
-    learner = Learner(ordered.client("s", (), None))
-    lane = Lane(celled(ordered, learner, LANE))  # type: ignore[arg-type]
-    lane.subscribe("c1", 0, 20)
-    lane.confirm()
-    more = area(11, 1, 0, 5)
-    lane.comes(25.0, 13, at=1, **more)  # does not match
-    lane.comes(15.0, 12, at=1, **more)
-    lane.comes(15.0, 11, at=0, **more)  # again
-    assert learner.learned == [
-        ("p", [(("t@1,0", 3), 7), (("t@0,0", 3), 7), (("t@5,0", 3), 7)]),
-    ]
-
-
-# What the machine inside says.
-
-
-class Said:
-    """A client that says what it is made to say."""
-
-    def __init__(self, effects: list[Effect]) -> None:
-        self.effects = effects
-
-    def fire(self, timer: str, now: float) -> list[Effect]:
-        return self.effects
-
-
-def test_gaps_are_told_by_the_topic_if_it_is_held():
-    lane = Lane()
-    lane.subscribe("c1", 0, 20)
-    real = lane.machine._inner
-    gap = Answer("gap/t@1,0", "gap", "events of t@1,0 are lost")
-    lane.machine._inner = Said([gap, Answer("gap/u@1,0", "gap")])  # type: ignore[assignment]
-    assert lane.machine.fire("", 0.0) == []
-    lane.machine._inner = real
-    lane.confirm()
-    lane.machine._inner = Said([gap])  # type: ignore[assignment]
-    assert lane.machine.fire("", 0.0) == [Answer("gap/t", "gap", "events of t are lost")]
-
-
-def test_what_is_set_free_by_leaving_comes_after_what_was_decided_before():
-    """Two events are handed over as the last cell comes in; leaving the old cell frees another one,
-    which may rest on them."""
-
-    class Freeing(Said):
-        def joined(self, topic: str, now: float) -> list[Effect]:
-            value = {"x": 25.0, "y": 1.0}
-            return [Answer(f"@{topic}", "done"), Deliver(Event("p", 1, topic, value))]
-
-        def unsubscribe(self, call: str, topics: list[str], now: float) -> list[Effect]:
-            assert topics == ["t@0,0"]
-            value = {"x": 26.0, "y": 1.0}
-            return [Leave("t@0,0"), Answer(call, "done"), Deliver(Event("p", 2, "t@2,0", value))]
-
-    lane = Lane()
-    lane.subscribe("c1", 0, 10)
-    lane.confirm()
-    lane.set("c2", west=20, east=30)
-    lane.machine._inner = Freeing([])  # type: ignore[assignment]
-    effects = lane.machine.joined("t@2,0", 0.0)
-    kinds = [type(each).__name__ for each in effects]
-    assert kinds == ["Answer", "Deliver", "Leave", "Deliver"]
-    assert [each.event.seq for each in effects if isinstance(each, Deliver)] == [1, 2]
-
-
-def test_a_holder_takes_places_if_its_client_does():
-    assert not isinstance(holder(), Placing)
-    placed = holder(name="causal")
-    assert isinstance(placed, Placing)
-    assert placed.waiting == 0  # type: ignore[attr-defined]
-
-
-# The whole state.
-
-
-OPS = st.one_of(
-    st.tuples(st.just("set"), st.integers(0, 99), st.integers(0, 99)),
-    st.tuples(st.just("confirm"), st.integers(0, 9), st.just(0)),
-    st.tuples(st.just("event"), st.integers(0, 99), st.just(0)),
-    st.tuples(st.just("copy"), st.integers(0, 99), st.integers(0, 9)),
-    st.tuples(st.just("again"), st.integers(0, 99), st.integers(0, 99)),
-)
-
-
-def run(lane: Lane, ops: list[Any], restored: bool) -> list[Any]:
-    """What is seen of these steps; `restored`: the machine is packed and unpacked at each."""
-    seen: list[Any] = []
-    lane.subscribe("c", 10, 30)
-    for nth, (kind, one, other) in enumerate(ops):
-        if restored:
-            snapshot = lane.machine.snapshot()
-            lane.machine = Cells.restore(snapshot)
-            assert lane.machine.snapshot() == snapshot
-        if kind == "set":
-            lane.set(f"set{nth}", west=one, east=other)
-        elif kind == "confirm":
-            lane.confirm(*[each for each in lane.asked if each == one] or lane.asked[:1])
-        elif kind == "event":
-            lane.comes(float(one), 100 + nth)
-        elif kind == "copy":
-            lane.comes(float(one), 100 + nth, **area(100 + nth // 2, one // 10, other, 4))
-        else:
-            lane.act(lane.machine.unsubscribe(f"leave{nth}", ["t"], 0.0))
-            lane.subscribe(f"again{nth}", one, other)
-        seen.append((sorted(lane.held), [*lane.asked], [*lane.answers], [*lane.handed]))
-    return seen
-
-
-@settings(max_examples=60)
-@given(st.lists(OPS, max_size=25))
-def test_a_holder_goes_on_from_its_snapshot(ops):
-    assert run(Lane(), ops, restored=True) == run(Lane(), ops, restored=False)
-
-
-@settings(max_examples=60)
-@given(st.lists(OPS, max_size=25))
-def test_in_the_end_exactly_the_needed_cells_are_held_and_every_call_is_answered(ops):
-    lane = Lane()
-    run(lane, ops, restored=False)
-    while lane.asked:
-        lane.confirm(lane.asked[-1])
-    area_now = lane.machine._areas["t"]
-    assert sorted(lane.held) == [column(cell) for cell in area_now.cells]
-    calls = [f"{kind}{nth}" for nth, (kind, _, _) in enumerate(ops) if kind in ("set", "again")]
-    answered = [answer.removesuffix(" done") for answer in lane.answers]
-    assert sorted([*calls, "c"]) == sorted(one for one in answered if "leave" not in one)
-    sets = [one for one in answered if one.startswith("set")]
-    assert sets == sorted(sets, key=lambda one: int(one[3:]))

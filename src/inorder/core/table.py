@@ -6,7 +6,7 @@ for which dictionaries would take 1.7 GB.
 
 Rule 1: the numbers of low origins stand in an array as soon as that is dense enough, all others in
         a dictionary, so that an origin which a peer has made up costs one entry and no more.
-Rule 2: an array may be shared with other tables. Nobody changes it: what differs is kept in the
+Rule 2: an array may be shared with other tables. No table changes it: what differs is kept in the
         dictionary while that is little, in an array of one's own from then on.
 Rule 3: equal tables have equal pairs, however they came about.
 """
@@ -81,7 +81,7 @@ class Table:
             if origin < size + nth * CELLS_PER_ENTRY:
                 top = max(top, origin + 1)
         self._many.extend([0] * (top - size))
-        for origin in [each for each in few if each < top]:
+        for origin in [origin for origin in few if origin < top]:
             self._put(origin, few.pop(origin))
         self._limit = max(FEW_MAX, 2 * len(few))
 
@@ -91,7 +91,7 @@ class Table:
         if not self._many:
             return tuple(sorted(few.items()))
         if self._shared and few:
-            low = [(each, few.get(each, number)) for each, number in enumerate(self._many)]
+            low = [(origin, few.get(origin, number)) for origin, number in enumerate(self._many)]
         else:
             low = list(enumerate(self._many))
         high = sorted(pair for pair in few.items() if pair[0] >= len(self._many))
@@ -107,7 +107,7 @@ class Table:
 
 @cache
 def ones(count: int) -> Numbers:
-    """1 for each of so many origins, to be shared: nobody may change it.
+    """1 for each of so many origins, to be shared: no table changes it.
 
     >>> Table(ones(3)).pairs()
     ((0, 1), (1, 1), (2, 1))

@@ -113,6 +113,12 @@ class Queue(Struct):
     waited_s: float = 0.0
     longest_s: float = 0.0
 
+    def note(self, wait_s: float) -> None:
+        self.copies += 1
+        self.waited_s += wait_s
+        if wait_s > self.longest_s:
+            self.longest_s = wait_s
+
     @property
     def mean_wait_s(self) -> float:
         return self.waited_s / self.copies if self.copies else 0.0
@@ -170,10 +176,7 @@ class Packet:
         queue = self.queues.get(source)
         if queue is None:
             queue = self.queues[source] = Queue()
-        queue.copies += 1
-        queue.waited_s += wait_s
-        if wait_s > queue.longest_s:
-            queue.longest_s = wait_s
+        queue.note(wait_s)
 
 
 class Biased:

@@ -23,7 +23,6 @@ from inorder.core.effect import (
 )
 from inorder.core.event import Event
 
-
 # Better words for a value, or None.
 Words = Callable[[Any], str | None]
 

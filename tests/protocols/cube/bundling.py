@@ -196,9 +196,8 @@ def main() -> None:
         packets: Any = bundled.packets
         sizes.update(packets.sizes)
         held += sum(bundled.bundler(name).account().get("held", 0.0) for name in bundled.machines)
-    print(
-        f"{schedules} schedules, packets by publications {dict(sorted(sizes.items()))}, {held:g} held"
-    )
+    print(f"{schedules} schedules, {held:g} held, packets by publications in them:")
+    print(dict(sorted(sizes.items())))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class Static:
         self.peers = [Peered(name, peers, options, order) for name in self.names]
         self.members = range(count) if members is None else members
         cube.preset(self.peers, ["t"], [self.names[number] for number in self.members])
-        # What was delivered, by peer; packets with publications, as (from, to, what in which order).
+        # What was delivered, by peer; packets with publications: from, to, and what in which order.
         self.delivered: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         self.packets: list[tuple[int, int, list[tuple[int, int]]]] = []
         self.flight: list[tuple[int, int, Any]] = []

@@ -12,13 +12,11 @@ import pytest
 from msgspec import structs
 
 from inorder.guarantee.registry import GUARANTEES
-from inorder.protocols.cube import joining
-from inorder.protocols.cube import peer as peer_module
 from inorder.protocols.cube.joining import Joining
 from inorder.protocols.cube.messages import GONE, MEMBER, SOURCE, Pub
 from inorder.protocols.cube.parts import encode, relative
 from inorder.protocols.cube.peer import Peer
-from inorder.protocols.cube.topic import Enter, Exit, Publish, Topic
+from inorder.protocols.cube.topic import NOT_BEGUN, Enter, Exit, Topic
 from inorder.protocols.cube.trees import Trees
 from tests.protocols.causal import weakened
 
@@ -27,7 +25,6 @@ Patch = pytest.MonkeyPatch
 _on_pub = Peer._on_pub
 _on_uns = Joining._on_uns
 _on_sub = Joining._on_sub
-_on_act = Joining._on_act
 _call = Peer._call
 _serve = Peer._serve
 _acknowledged = Trees.acknowledged
@@ -200,32 +197,12 @@ def forgets_a_leaver(patch: Patch) -> None:
     def on_uns(self: Any, parent: int, uns: Any, now: float) -> None:
         _on_uns(self, parent, uns, now)
         topic = self._topics.get(uns.topic)
-        if topic is not None:
+        if topic is not None and topic.begun >> uns.source & 1:
             topic.begun &= ~(1 << uns.source)
+            topic.have[uns.source] = NOT_BEGUN
             topic.counts[uns.source] = 0
 
     patch.setattr(Joining, "_on_uns", on_uns)
-
-
-def begins_with_what_comes(patch: Patch) -> None:
-    """P1: where an origin begins is what is heard of it first."""
-
-    def come(self: Any, origin: int, number: int) -> bool:
-        if not self.begun >> origin & 1:
-            self.begin(origin, number)
-        return _come(self, origin, number)
-
-    _come = Topic.come
-    _begin = Topic.begin
-    patch.setattr(Topic, "come", come)
-
-    def on_sub(self: Any, parent: int, sub: Any, now: float) -> None:
-        with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(Topic, "begin", lambda *given: None)
-            _on_sub(self, parent, sub, now)
-
-    patch.setattr(Joining, "_on_sub", on_sub)
-    assert _begin is Topic.begin
 
 
 def does_not_learn_of_joins(patch: Patch) -> None:
@@ -241,7 +218,6 @@ def does_not_learn_of_joins(patch: Patch) -> None:
 
 def answers_only_the_first_question(patch: Patch) -> None:
     """P13: only a `Sub` of a peer that is not known is answered."""
-    _standing = Joining._standing
 
     def on_sub(self: Any, parent: int, sub: Any, now: float) -> None:
         topic = self._topics.get(sub.topic)
@@ -253,23 +229,10 @@ def answers_only_the_first_question(patch: Patch) -> None:
         else:
             _on_sub(self, parent, sub, now)
 
-    assert _standing is Joining._standing
     patch.setattr(Joining, "_on_sub", on_sub)
 
 
-def acts_are_answered_by_all(patch: Patch) -> None:
-    """Who has left between the two questions counts from its next number on all the same: known to
-    be harmless where nothing of it comes."""
-
-    def on_act(self: Any, parent: int, act: Any, now: float) -> None:
-        with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(Topic, "answers", property(lambda self: True))
-            _on_act(self, parent, act, now)
-
-    patch.setattr(Joining, "_on_act", on_act)
-
-
-def publications_of_all_memberships(patch: Patch) -> None:
+def numbers_begin_again(patch: Patch) -> None:
     """A peer's numbers begin again with 1 in each membership."""
 
     def forget(self: Any) -> None:
@@ -278,17 +241,6 @@ def publications_of_all_memberships(patch: Patch) -> None:
 
     _forget = Topic.forget
     patch.setattr(Topic, "forget", forget)
-
-
-def no_window(patch: Patch) -> None:
-    """Not a defect of order: what is launched does not wait for acknowledgements."""
-
-    def serve(self: Any, name: str, topic: Topic, now: float) -> None:
-        while topic.phase == "in" and topic.calls and isinstance(topic.calls[0], Publish):
-            self._launch(name, topic, topic.calls.popleft(), now)
-        _serve(self, name, topic, now)
-
-    patch.setattr(Peer, "_serve", serve)
 
 
 def leaves_with_publications_under_way(patch: Patch) -> None:
@@ -326,5 +278,87 @@ def clears_the_barrier(patch: Patch) -> None:
     _client(patch, weakened.ClearsBarrier)
 
 
-assert peer_module.Peer is Peer
-assert joining.Joining is Joining
+def no_filter_of_doubles(patch: Patch) -> None:
+    """A publication that comes again is handed in again."""
+    _come = Topic.come
+    patch.setattr(
+        Topic,
+        "come",
+        lambda self, origin, number: (
+            _come(self, origin, number) or self.begun >> origin & 1 and number >= self.start[origin]
+        ),
+    )
+
+
+def early_ones_are_dropped(patch: Patch) -> None:
+    """What comes while a peer joins does not even set the order."""
+
+    def on_pub(self: Any, parent: int, pub: Pub[Any], now: float) -> None:
+        _on_pub(self, parent, pub, now)
+        topic = self._topics.get(pub.topic)
+        if topic is not None:
+            topic.early.clear()
+
+    patch.setattr(Peer, "_on_pub", on_pub)
+
+
+def who_has_left_does_not_help(patch: Patch) -> None:
+    """Only members pass on."""
+
+    def on_pub(self: Any, parent: int, pub: Pub[Any], now: float) -> None:
+        topic = self._topics.get(pub.topic)
+        if topic is not None and topic.answers:
+            _on_pub(self, parent, pub, now)
+
+    patch.setattr(Peer, "_on_pub", on_pub)
+
+
+def joiners_do_not_count(patch: Patch) -> None:
+    """Only the answers to one's own `Act` say what counts, not the `Sub` of another joiner."""
+
+    def on_sub(self: Any, parent: int, sub: Any, now: float) -> None:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(Peer, "_tell_beginning", lambda *given: None)
+            _on_sub(self, parent, sub, now)
+
+    patch.setattr(Joining, "_on_sub", on_sub)
+
+
+def the_silent_count(patch: Patch) -> None:
+    """A member that has left before the second question counts from where it began."""
+    _tell = Peer._tell_beginning
+
+    def tell(self: Any, name: str, topic: Topic, origin: int, now: float) -> None:
+        counts, topic.counts[origin] = (
+            topic.counts[origin],
+            (topic.counts[origin] or topic.start[origin]),
+        )
+        _tell(self, name, topic, origin, now)
+        topic.counts[origin] = counts
+
+    patch.setattr(Peer, "_tell_beginning", tell)
+
+
+def wants_across_memberships(patch: Patch) -> None:
+    """Not published, ours once: who leaves and comes back at once is told that it is in by the
+    joining that it has given up."""
+
+    def call(self: Any, name: str, made: Any, now: float) -> None:
+        _call(self, name, made, now)
+        if isinstance(made, Enter):
+            self._topic(name).wanted = True
+
+    patch.setattr(Peer, "_call", call)
+
+
+def counts_without_a_beginning(patch: Patch) -> None:
+    """Not published, ours once: an answer to `Act` counts for a peer that has not begun, and whose
+    own `Sub` then says nothing new."""
+
+    def is_in(self: Any, name: str, topic: Topic, standings: Any, now: float) -> None:
+        for peer, _, _, following in standings:
+            if not topic.counts[peer]:
+                topic.counts[peer] = following
+        _is_in(self, name, topic, standings, now)
+
+    patch.setattr(Joining, "_is_in", is_in)

@@ -1,4 +1,4 @@
-"""What a peer expects and passes on; what a bundler does when it is told of a change; bad packets."""
+"""What a peer expects and passes on; what a bundler does when told of changes; bad packets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_parent_of_a_child_is_that_of_the_tree(data):
     root = data.draw(st.integers(0, count - 1))
     mask = sum(1 << number for number in members)
     d = (count - 1).bit_length()
-    edges = {edge for edge in slow_tree(root, members, d)}
+    edges = {*slow_tree(root, members, d)}
     for i in range(count):
         for child in range(count):
             assert is_parent(i, child, root, mask) == ((i, child) in edges)

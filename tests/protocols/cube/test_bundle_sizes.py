@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,7 +55,7 @@ def test_a_message_that_is_too_large_leaves_alone():
 def test_messages_are_packed_greedily_and_in_order(numbers, mtu):
     packets = sizes(packed([message(number) for number in numbers], Given(), mtu))
     assert [each for packet in packets for each in packet] == numbers
-    for packet, following in zip(packets, packets[1:], strict=False):
+    for packet, following in pairwise(packets):
         assert 20 + sum(packet) + following[0] > mtu
     assert all(len(packet) == 1 or 20 + sum(packet) <= mtu for packet in packets)
     assert all(packets)

@@ -170,8 +170,7 @@ def test_a5_without_what_is_held_itself_our_peers_would_do_the_same(monkeypatch)
 def test_the_control_is_seen_beside_the_twins(monkeypatch):
     monkeypatch.setattr(Holds, "_rests_on_held", lambda self, hold, pub: None)
     with pytest.raises(AssertionError):
-        for seed in range(12):
-            drawn(16, 48, seed, Beside)
+        [drawn(16, 48, seed, Beside) for seed in range(12)]
 
 
 # The order within a packet.

@@ -196,9 +196,6 @@ class Cube(Pool):
                 raise Broken("L7", f"{name} has left {topic} and keeps {left}")
 
 
-
-
-
 class Drawn(Cube):
     """A random schedule of a plan."""
 

@@ -58,9 +58,8 @@ class Area(Struct):
 
     where: str
     values: dict[str, Any]
-    # The cells that are needed now, and those of the last change that is over.
-    cells: list[str]
-    settled: list[str]
+    # The cells of the last change that is over.
+    settled: list[str] = []
     # Whether the application has been told that it holds the topic.
     held: bool = False
 
@@ -141,14 +140,11 @@ class Cells:
             raise Misuse("values without a where")
         predicate = WHOLE if where is None else Predicate.parse(where)
         checked = predicate.check(values or {})
-        areas: dict[str, Area] = {}
-        for topic in wanted:
-            cells = self._needed(topic, predicate, checked)
-            areas[topic] = Area(predicate.source, checked, cells, [])
-        self._check_room({topic: area.cells for topic, area in areas.items()})
+        needed = {topic: self._needed(topic, predicate, checked) for topic in wanted}
+        self._check_room(needed)
         self._predicates[predicate.source] = predicate
-        self._areas.update(areas)
-        return self._change(call, {topic: area.cells for topic, area in areas.items()}, now)
+        self._areas.update({topic: Area(predicate.source, checked) for topic in wanted})
+        return self._change(call, needed, now)
 
     def set(
         self, call: str, topics: Iterable[str], values: Mapping[str, Any], now: float
@@ -165,7 +161,7 @@ class Cells:
         self._check_room(needed)
         for topic, (checked, cells) in moved.items():
             area = self._areas[topic]
-            area.values, area.cells = checked, cells
+            area.values = checked
             if not area.held:
                 # The subscription begins with these values: it waits for these cells.
                 for change in self._changes:
@@ -252,11 +248,11 @@ class Cells:
         return [Answer(change.call, "done") for change in answered]
 
     def _leave_old(self, now: float) -> list[Effect]:
-        """Leave what neither is needed, nor will be, nor was in the last change that is over."""
+        """Leave what neither the last change that is over has needed, nor a later one does."""
         if not self._ended:
             return []
         self._ended = False
-        kept = {cell for area in self._areas.values() for cell in (*area.cells, *area.settled)}
+        kept = {cell for area in self._areas.values() for cell in area.settled}
         for change in self._changes:
             kept.update(cell for cells in change.cells.values() for cell in cells)
         return self._leave([cell for cell in self._cells if cell not in kept], now)
@@ -370,6 +366,11 @@ class Cells:
             learn(event.publisher, places)
 
     # What a driver may ask.
+
+    @property
+    def cells(self) -> Sequence[str]:
+        """The topics of the cells that are held, or asked for."""
+        return tuple(self._cells)
 
     @property
     def idle(self) -> bool:

@@ -11,13 +11,15 @@ Rule 3: an event with an area is accepted when the last of its copies is.
 
 A peer becomes a source of every cell it has published in, and stays one until it crashes.
 
-What is not covered: a copy whose stamp is too large though that of the first copy was not. The
-publication is refused, and the copies before it have been launched.
+What is not covered. A publisher that crashes forgets its past: what it publishes in one cell then
+may overtake what it had published in another one before. And a copy whose stamp is too large though
+that of the first copy was not: its publication is refused, and the copies before it have left.
 """
 
 from __future__ import annotations
 
 from collections import deque
+
 from msgspec import Struct
 
 from inorder.core.effect import Answer, Effect, Launched

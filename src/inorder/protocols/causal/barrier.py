@@ -1,7 +1,7 @@
 """Causal barriers: a stamp names the direct causes only.
 
 A publishes 1, B takes it in and publishes 2, C takes in both and publishes 3. The stamp of 3 names
-2 and not 1: whoever has taken in 2 has taken in 1.
+2 and not 1: a receiver that has taken in 2 has taken in 1.
 
 Rule 1: an event that is taken in takes the place of all that its stamp names.
 Rule 2: an event of one's own takes the place of everything.

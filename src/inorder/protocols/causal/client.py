@@ -47,7 +47,7 @@ class _State(Struct, array_like=True):
     own: dict[str, int]
     sessions: dict[str, Packed]
     held: list[tuple[Place, Published]]
-    told: list[str]
+    announced: list[str]
 
 
 _unpack = unpacker(_State)
@@ -112,7 +112,7 @@ class Client(Member):
         elif message.event.seq == self._m.next_seq - 1:
             self._order.launched(place, message, now)
         else:
-            # A former life's, which somebody has kept and repeats.
+            # An event of a former life, which another peer has kept and repeats.
             return [Note("duplicate", message.event.id)]
         return self._take_out()
 
@@ -129,7 +129,8 @@ class Client(Member):
 
     def preset(self, topic: str, origins: int | Numbers, me: int, now: float = 0.0) -> list[Effect]:
         """The same as `begins` with 1 and 1 for all origins, one's own included, and `joined`.
-        They are so many, or those with a 1 in the array. Clients share it: nobody may change it."""
+        `origins` is how many there are, or an array with a 1 for each. Clients share the array,
+        which must not change any more."""
         session = self._order.sessions.get(topic)
         firsts = ones(origins) if isinstance(origins, int) else origins
         if session is None or session.joined or session.due.pairs():
@@ -162,11 +163,11 @@ class Client(Member):
 
     def expanded(self, place: Place) -> Places | None:
         """The places of its own topic that must come before this one and have not been taken in
-        here; None if that is not known, since the message, or one before it that its stamp builds
+        here. None if this client cannot know: the message, or an earlier one that its stamp builds
         on, has not come, or its origin has not begun here.
 
-        A network that sends messages together holds one back while one of these is missing, or is
-        held back itself. Of a barrier they are the direct causes, of a clock all of them. The
+        A network that sends messages together holds a message back while any of these is missing,
+        or is held back itself. Of a barrier they are the direct causes, of a clock all of them. The
         publisher's event before it is among them.
         """
         return self._order.expanded(place)
@@ -182,7 +183,7 @@ class Client(Member):
         sessions = {topic: session.packed() for topic, session in order.sessions.items()}
         state = _State(
             self._m, self._options, self._stamps.packed(), self._stamps.own, sessions,
-            sorted(order.held.items(), key=lambda item: item[0]), order.told,
+            sorted(order.held.items(), key=lambda item: item[0]), order.announced,
         )  # fmt: skip
         return pack(state)
 
@@ -192,8 +193,8 @@ class Client(Member):
         client = cls(state.membership.name, (), state.options)
         client._m = state.membership
         client._stamps.become(state.tables, state.own)
-        sessions = {topic: Session.unpacked(each) for topic, each in state.sessions.items()}
+        sessions = {topic: Session.unpacked(packed) for topic, packed in state.sessions.items()}
         client._order.become(sessions, state.held)
         client._order.hold(state.membership.active)
-        client._order.told = state.told
+        client._order.announced = state.announced
         return client

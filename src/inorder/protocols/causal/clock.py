@@ -1,13 +1,14 @@
 """Compressed vector clocks: a stamp names what its publisher has taken in since its event before.
 
 A takes in B's 1 and C's 1 and publishes 1, which names both. A takes in B's 2 and publishes 2,
-which names B's 2 and not C's 1: whoever waits for A's 1 first, as the numbers demand, has C's 1.
+which names B's 2 and not C's 1: a receiver waits for A's 1 first, as the numbers demand, and so
+has C's 1.
 
 Rule 1: members never change: every origin begins with 1. An event whose predecessor was addressed
         to others only would say too little.
 Rule 2: what an event rests on is in its own stamp and in those of its publisher's earlier events.
-        To read what is not in the stamp itself as "rests on nothing" is wrong for a network that
-        sends together what must come together (erratum A5): see `Client.expanded`.
+        A network that holds events back to send them together must not take an entry that is
+        absent for "rests on nothing" (erratum A5): see `Client.expanded`.
 
 Theory. K. Birman, A. Schiper, P. Stephenson: Lightweight causal and atomic group multicast, ACM
 Transactions on Computer Systems 9 (3), 1991; the thesis, chapter 4. An event waits for its

@@ -1,7 +1,7 @@
 """Whose turn it is: events go when all that they rest on has gone.
 
-Peer 0 asks, peer 1 answers, and peer 2 gets the answer first. Peer 2 has been told that peer 0
-begins with 1, and the answer names peer 0's 1: the answer waits. Had peer 0 begun with 2, peer 0
+Peer 0 asks, peer 1 answers, and peer 2 gets the answer first. Peer 2 knows that peer 0 begins
+with 1, and the answer names peer 0's 1: the answer waits. Had peer 0 begun with 2, peer 0
 would never send 1 to peer 2, and the answer would go at once.
 
 Rule 1: an event goes when it is its publisher's next one, and every place that it names has been
@@ -12,7 +12,7 @@ Rule 3: an event that waits waits for one place at a time (core/waiting.py). The
         the state: events released together go in the order of their places, so that an index
         built again behaves alike.
 Rule 4: an event that rests on a lost one is discarded, wherever in the chain the loss is. The
-        application is told once for each loss and topic (`gap`).
+        application hears of it once for each loss and topic (`gap`).
 Rule 5: nothing that waits is dropped for want of room. A network looks at `waiting`, and delays its
         acknowledgements, so that publishers stop at their windows.
 
@@ -41,13 +41,13 @@ class Order:
         self.stamps = stamps
         self.sessions: dict[str, Session] = {}
         self.held: dict[Place, Published] = {}
-        # Topics whose applications have been told of the last loss.
-        self.told: list[str] = []
+        # Topics on which the application has heard of the last loss.
+        self.announced: list[str] = []
         self.out: list[Effect] = []
         self._index: Waiting[Place, Place] = Waiting()
         # When events began to wait: only to report it, hence no part of the state.
         self._since: dict[Place, float] = {}
-        # Whether there are gaps: if not, nobody looks for them.
+        # Whether any session has gaps: if not, an event is not compared with them.
         self._gaps = False
 
     # Topics.
@@ -112,7 +112,7 @@ class Order:
         self._go_on([place], now)
 
     def arrive(self, place: Place, message: Published, now: float) -> None:
-        """An event of somebody else."""
+        """An event of another publisher."""
         session = self.sessions.get(place[0][0])
         if session is None:
             return  # left meanwhile
@@ -219,8 +219,8 @@ class Order:
             if missing <= number and not session.is_lost(origin[1], missing):
                 firsts.append((origin, missing))
         if firsts:
-            self.told = []
-            self._tell(origin[0])
+            self.announced = []
+            self._announce(origin[0])
             self._doom(firsts, now)
 
     def _doom(self, firsts: list[Place], now: float) -> None:
@@ -260,19 +260,19 @@ class Order:
             return True
         for named, places in ((topic, message.places), *message.others):
             session = self.sessions.get(named)
-            if session is not None and any(session.is_lost(*each) for each in places):
+            if session is not None and any(session.is_lost(*cause) for cause in places):
                 return True
         return False
 
     def _discard(self, place: Place, message: Published) -> None:
         self._forget(place)
         self.out.append(Note("discarded", message.event.id))
-        self._tell(place[0][0])
+        self._announce(place[0][0])
 
-    def _tell(self, topic: str) -> None:
+    def _announce(self, topic: str) -> None:
         """Tell the application that events of this topic are gone for good."""
-        if topic not in self.told and self.sessions[topic].active:
-            self.told = sorted([*self.told, topic])
+        if topic not in self.announced and self.sessions[topic].active:
+            self.announced = sorted([*self.announced, topic])
             self.out.append(Answer(f"gap/{topic}", "gap", f"events of {topic} are lost"))
 
     # For the network, and for snapshots.
@@ -287,8 +287,8 @@ class Order:
         if number < due:
             return ()
         wanted: dict[int, int] = {}
-        for each in range(due if self.stamps.chained else number, number + 1):
-            message = self.held.get((origin, each))
+        for earlier in range(due if self.stamps.chained else number, number + 1):
+            message = self.held.get((origin, earlier))
             if message is None:
                 return None
             for cause, last in message.places:

@@ -1,10 +1,11 @@
 """One topic at one client, from `subscribe` to `unsubscribe`.
 
 Rule 1: of each origin one number is kept, the one that is due next. Whatever is below it has been
-        taken in or was never addressed to this client; nobody has to tell these apart, and where
+        taken in or was never addressed to this client. The two need not be distinguished, and where
         an origin began need not be remembered.
-Rule 2: of an origin that has not begun nothing is waited for: it addresses nobody here (P1, P1b).
-Rule 3: numbers of an origin that are lost, and all behind them, make a *gap*: nobody alive holds
+Rule 2: an event does not wait for an origin that has not begun: that origin does not address this
+        client (P1, P1b).
+Rule 3: numbers of an origin that are lost, and all behind them, make a *gap*: no peer alive holds
         the first of them, and the others rest on it. A gap ends where the origin begins again.
 """
 
@@ -33,7 +34,7 @@ class Packed(Struct, array_like=True):
 
 
 class Session:
-    """What is known of the origins of one topic."""
+    """What a client knows of the origins of one topic."""
 
     __slots__ = ("active", "again", "counts", "due", "gaps", "joined")
 
@@ -96,7 +97,7 @@ class Session:
     # Gaps.
 
     def is_lost(self, origin: int, number: int) -> bool:
-        """Whether nobody holds this number, or it rests on one that nobody holds."""
+        """Whether no peer holds this number, or it rests on a number that no peer holds."""
         return any(first <= number <= last for first, last in self.gaps.get(origin, ()))
 
     def lives(self, origin: int) -> list[int]:

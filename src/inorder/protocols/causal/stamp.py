@@ -54,7 +54,7 @@ class Stamps:
         self.tables.pop(origin[0], None)
 
     def taken_in(self, origin: Origin, number: int, message: Published) -> None:
-        """An event of somebody else."""
+        """An event of another publisher."""
         raise NotImplementedError
 
     def learn(self, origin: Origin, number: int) -> None:

@@ -28,7 +28,7 @@ class Whole(Stamps):
 
     def stamp(self, topic: str) -> tuple[Places, Others]:
         own = self.own.get(topic)
-        pairs = {each: self.tables[each].pairs() for each in sorted(self.tables)}
+        pairs = {name: self.tables[name].pairs() for name in sorted(self.tables)}
         places = tuple(pair for pair in pairs.pop(topic, ()) if pair[0] != own)
         return places, tuple(pairs.items())
 

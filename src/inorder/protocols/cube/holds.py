@@ -112,6 +112,9 @@ class Holds:
     def settle(self) -> list[tuple[int, list[Pub[Any]], bool]]:
         """For each child what is free now, in an order that extends causality, and whether any of
         it was held before this input. The child with the longest way behind it comes first."""
+        if not self._held:
+            self._came.clear()
+            return []
         new = {*self._new}
         freed: dict[int, dict[Place, Pub[Any]]] = {}
         released: dict[int, None] = {}

@@ -134,8 +134,8 @@ def _paths(latency: Latency, order: Sequence[int], group: Group) -> float:
 
 def _deliveries(group: Group) -> float:
     """How much arrives; what a publisher hands to itself does not travel."""
-    members = frozenset(group.members)
-    return sum(rate * (len(members) - (machine in members)) for machine, rate in group.rates)
+    holders = dict.fromkeys(group.members)
+    return sum(rate * (len(holders) - (machine in holders)) for machine, rate in group.rates)
 
 
 # Joining blocks.
