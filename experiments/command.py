@@ -11,7 +11,6 @@ from rich.markdown import Markdown
 
 from experiments.figure import Figure
 
-
 # What becomes of all tables together: the folder, the tables, whether they are the quick ones.
 Finish = Callable[[Path, Sequence[str], bool], None]
 

@@ -24,7 +24,7 @@ from experiments.figure import Column, Figure, Row
 from experiments.points import Numbers, Settings
 
 NODES, QUICK_NODES = 256, 64
-WAIT = 1000.0
+WAIT = 100.0
 LAWS = {"exponential": workloads.exponential, "even": lambda mean: workloads.even(2.0 * mean)}
 
 

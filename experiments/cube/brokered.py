@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from experiments.chart import Frame, Layer, page
-from experiments.cube import shown, thesis, workloads
+from experiments.cube import shown, thesis, vcube, versus, workloads
 from experiments.cube.meter import Meter
 from experiments.cube.srpt_brokers import Copy
 from experiments.cube.world import (
@@ -120,7 +120,7 @@ def judge(rows: list[Row]) -> list[str]:
                     many.mean("latency") < single.mean("latency"),
                 ),
             ]
-    return lines
+    return [*lines, *versus.brokers(rows)]
 
 
 def paper(settings: Settings) -> str:
@@ -171,5 +171,6 @@ FIGURE = Figure(
     runs=10,
     quick_runs=3,
     runs_at=lambda point: 10,
+    code_of=vcube.CODE_OF,
     workers=shown.WORKERS,
 )  # fmt: skip

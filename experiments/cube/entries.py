@@ -30,7 +30,7 @@ from inorder.sim.network import Model
 
 LARGE = 1024
 RATE = 0.012
-SHARE = 0.11
+SHARE = 0.115
 LINKS = Links(propagation=Normal(mean=100.0, std=25.0))
 BARRIER, CLOCK = "causal barrier", "vector clock"
 

@@ -6,7 +6,7 @@ the root first, and nodes 2 and 4 relay it.
 
 from __future__ import annotations
 
-from experiments.cube import shown, thesis
+from experiments.cube import shown, thesis, vcube, versus
 from experiments.cube.meter import Paths
 from experiments.cube.world import PROTOCOLS, SOURCES, SRPT, TOPIC, Run, Setting
 from experiments.figure import Column, Figure, Row
@@ -45,6 +45,7 @@ def judge(rows: list[Row]) -> list[str]:
     relays = thesis.stated("5.2", "relays", curve=SRPT)
     more = [row.mean("most") - at_root.mean("most") for row in single if row is not at_root]
     return [
+        *versus.example(rows),
         shown.close("(5.2) relays of the single tree", at_root.mean("relays"), relays, 0.0),
         shown.close(
             "(5.2b) hops more than from the root, at most",
@@ -71,6 +72,7 @@ FIGURE = Figure(
     source="thesis",
     numbers=("5.2",),
     code=(*SOURCES, "experiments/cube/example.py"),
+    code_of=vcube.CODE_OF,
     runs=1,
     quick_runs=1,
 )  # fmt: skip

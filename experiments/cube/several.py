@@ -23,7 +23,7 @@ from itertools import pairwise
 from random import Random
 
 from experiments.chart import Frame, page
-from experiments.cube import shown, thesis, workloads
+from experiments.cube import shown, thesis, vcube, versus, workloads
 from experiments.cube.meter import Lines, Meter
 from experiments.cube.world import PROTOCOLS, SOURCES, SRPT, TOPIC, Links, Run, Setting
 from experiments.figure import Column, Figure, Row, holds
@@ -107,7 +107,7 @@ def judge_58(rows: list[Row]) -> list[str]:
             growth[1000] < growth[100],
         )
     )
-    return lines
+    return [*lines, *versus.publishers(rows)]
 
 
 def charts_58(rows: list[Row]) -> dict[str, str]:
@@ -173,9 +173,10 @@ NAMES = (*(f"{'' if most == 0 else 'to '}{most:g}" for most in CLASSES[:-1]), "m
 
 
 def judge_51(rows: list[Row]) -> list[str]:
+    vcubes = versus.queues(rows, NAMES[:-1], MET)
     row = shown.only(rows, curve=SRPT, mean=MET, nodes=1024)
     if row is None:
-        return []
+        return vcubes
     lines = []
     for name in NAMES[:-1]:
         theirs = thesis.stated("table 5.1", SRPT, queue=name, nodes=1024)
@@ -189,7 +190,7 @@ def judge_51(rows: list[Row]) -> list[str]:
         shown.close("SRPT's root: the longest is the thesis's average", row.mean("longest"),
                     thesis.stated("table 5.1", "root", **at), 0.01)
     )  # fmt: skip
-    return lines
+    return [*lines, *vcubes]
 
 
 def paper_51(settings: Settings) -> str:
@@ -223,6 +224,7 @@ FIGURES = [
         runs_at=lambda point: shown.runs(
             point["nodes"], point["nodes"] ** 2 * point["share"] / 100
         ),
+        code_of=vcube.CODE_OF,
         workers=shown.WORKERS,
     ),
     Figure(
@@ -244,6 +246,7 @@ FIGURES = [
         runs=40,
         quick_runs=3,
         runs_at=lambda point: shown.runs(point["nodes"], point["nodes"] ** 2),
+        code_of=vcube.CODE_OF,
         workers=shown.WORKERS,
     ),
 ]  # fmt: skip

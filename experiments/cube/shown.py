@@ -30,12 +30,13 @@ def runs(nodes: int, copies: float) -> int:
     """40 up to 256 nodes, 10 up to 1,024, 3 above; more where a run moves little, fewer where much.
 
     >>> runs(128, 16_256), runs(1024, 1_047_552), runs(4096, 16_773_120), runs(4096, 4095)
-    (40, 10, 3, 40)
+    (40, 4, 1, 40)
     """
     if copies < 50_000:
         return 40
     usual = 40 if nodes <= 256 else 10 if nodes <= 1024 else 3
-    return min(usual, 10) if copies > 600_000 else usual
+    most = 40 if copies <= 600_000 else 4 if copies <= 2_500_000 else 2 if copies <= 8e6 else 1
+    return min(usual, most)
 
 
 def close(claim: str, ours: float, theirs: float, within: float = 0.05) -> str:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from random import Random
 
 from experiments.chart import Frame, page
-from experiments.cube import shown, thesis
+from experiments.cube import shown, thesis, vcube, versus
 from experiments.cube.meter import Paths
 from experiments.cube.world import PROTOCOLS, SOURCES, SRPT, TOPIC, Run, Setting
 from experiments.figure import Column, Figure, Row, holds
@@ -84,7 +84,7 @@ def judge_56(rows: list[Row]) -> list[str]:
             max(steps) < 1.25 * min(steps),
         )
     )
-    return lines
+    return [*lines, *versus.by_size(rows)]
 
 
 def _against(rows: list[Row], name: str) -> list[str]:
@@ -141,7 +141,7 @@ def judge_57(rows: list[Row]) -> list[str]:
                 0.45 < some.mean("tree") <= 0.5,
             )
         )
-    return lines
+    return [*lines, *versus.by_share(rows)]
 
 
 def paper_57(settings: Settings) -> str:
@@ -224,6 +224,7 @@ FIGURES = [
         runs=40,
         quick_runs=10,
         runs_at=lambda point: shown.runs(point["nodes"], point["nodes"]),
+        code_of=vcube.CODE_OF,
         workers=shown.WORKERS,
     ),
     Figure(
@@ -243,6 +244,7 @@ FIGURES = [
         runs=40,
         quick_runs=10,
         runs_at=lambda point: shown.runs(point["nodes"], point["nodes"]),
+        code_of=vcube.CODE_OF,
         workers=shown.WORKERS,
     ),
 ]

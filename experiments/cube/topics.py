@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 
 from experiments.chart import Frame, page
-from experiments.cube import shown, thesis, workloads
+from experiments.cube import shown, thesis, vcube, versus, workloads
 from experiments.cube.world import PROTOCOLS, SOURCES, Run, Setting
 from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings
@@ -58,7 +58,7 @@ def judge(rows: list[Row]) -> list[str]:
             lines.append(shown.close(claim, above, stated, 0.2))
         else:
             lines.append(holds(f"{claim}: {above:.1f}", skewed.exceeds(even, "latency")))
-    return lines
+    return [*lines, *versus.topics(rows)]
 
 
 def paper(settings: Settings) -> str:
@@ -111,5 +111,6 @@ FIGURE = Figure(
     runs=40,
     quick_runs=5,
     runs_at=lambda point: shown.runs(point["nodes"], point["nodes"] * point["messages"]),
+    code_of=vcube.CODE_OF,
     workers=shown.WORKERS,
 )  # fmt: skip

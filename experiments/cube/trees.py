@@ -1,4 +1,4 @@
-"""Figures 2.9 and 4.8: every node publishes, over one single tree with root 0.
+"""Figures 2.9 and 4.8: every node publishes, over one single tree with root 0 or a tree of its own.
 
 How a message reaches node 0 is not said: one hop, as in SRPT. The rate is not stated either; the
 loads are those of chapter 4 (workloads.py), one message each. In 1,000 units of time node 0 sends
@@ -10,13 +10,13 @@ from __future__ import annotations
 from random import Random
 
 from experiments.chart import Frame, page
-from experiments.cube import shown, workloads
-from experiments.cube.world import SOURCES, TOPIC, Run, Setting, srpt_world
+from experiments.cube import shown, vcube, workloads
+from experiments.cube.world import SOURCES, TOPIC, Run, Setting, srpt_world, vcube_world
 from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings
 
-SINGLE = "single tree"
-TREES = {SINGLE: srpt_world}
+SINGLE, MULTIPLE = "single tree", "one tree a source"
+TREES = {SINGLE: srpt_world, MULTIPLE: vcube_world}
 BELOW = 128
 
 
@@ -50,6 +50,28 @@ def judge(rows: list[Row]) -> list[str]:
         lines.append(
             holds(f"[{load}] the root queues above {BELOW} nodes; its mean wait: {listed}", good)
         )
+    return [*lines, *_judge_both(rows)]
+
+
+def _judge_both(rows: list[Row]) -> list[str]:
+    lines = []
+    for load, mine in shown.named(shown.where(rows, curve=MULTIPLE), "load"):
+        below = [row for row in mine if row.settings["nodes"] <= BELOW]
+        ratios = {
+            row.settings["nodes"]: single.mean("latency") / row.mean("latency")
+            for row in mine
+            if (single := shown.only(rows, **{**row.settings, "curve": SINGLE}))
+        }
+        listed = ", ".join(f"{nodes}: {ratio:.2f}" for nodes, ratio in ratios.items())
+        small = [ratios[row.settings["nodes"]] for row in below if row.settings["nodes"] in ratios]
+        # The hop to the root: the curves are one hop apart, not on top of each other.
+        good = bool(small) and max(small) < 1.7
+        claim = f"[{load}] single over multiple trees, alike up to {BELOW} (one hop): {listed}"
+        lines.append(holds(claim, good))
+        grows = mine[-1].mean("latency") / mine[0].mean("latency")
+        hops = 5.005 / 1.714 if mine[-1].settings["nodes"] == 1024 else grows
+        claim = f"[{load}] multiple trees grow gently: {grows:.1f} times, hops {hops:.1f} times"
+        lines.append(holds(claim, grows < 1.3 * hops))
     return lines
 
 
@@ -65,7 +87,8 @@ def charts(rows: list[Row]) -> dict[str, str]:
 FIGURE = Figure(
     name="2.9",
     title="one tree for all sources (the same as 4.8)",
-    setting=f"One message each; single tree: machine Srpt, root 0; {shown.MEAN}",
+    setting="One message each; single tree: machine Srpt, root 0; one tree a source: machines of "
+    f"VCube-PS; {shown.MEAN}",
     points=points,
     run=run,
     columns=(
@@ -81,5 +104,6 @@ FIGURE = Figure(
     runs=40,
     quick_runs=5,
     runs_at=lambda point: shown.runs(point["nodes"], point["nodes"] ** 2),
+    code_of={MULTIPLE: vcube.SOURCES},
     workers=shown.WORKERS,
 )  # fmt: skip

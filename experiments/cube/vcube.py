@@ -6,13 +6,13 @@
 Members are preset: a state equal to the one after all of them have joined. Those that come and go
 later do it by the protocol.
 
-Rule 1: acknowledgements stand `beside`: they arrive after a hop, and take no place in output queues.
-        The thesis counts PUB messages and never mentions others; its figure 5.10 has each of 256
-        nodes send 0.51 copies a unit of time, and with acknowledgements in the same queue that is
-        1.02, which no queue survives. `queued` is the other reading.
+Rule 1: acknowledgements stand beside: they arrive after a hop, and take no place in output
+        queues. The thesis counts PUB messages and mentions no others. In its figure 5.10 each of
+        256 nodes sends 0.51 copies a unit of time; with acknowledgements in the same queue that
+        would be 1.02, which no queue survives. `QUEUED` is the other reading.
 Rule 2: copies leave for the largest sub-cube first, as our peers do it.
-Rule 3: sizes are the thesis's own: a header of 20 bytes a packet; a message has its payload, 2 bytes
-        for its source, and 4 for each entry of its stamp, its own number included.
+Rule 3: sizes are the thesis's own: a header of 20 bytes a packet; a message has its payload, 2
+        bytes for its source, and 4 for each entry of its stamp, its own number included.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ SOURCES = (
     "src/inorder/protocols/causal/*.py", "src/inorder/guarantee/peer.py", "src/inorder/sim/cube.py",
     "src/inorder/core/table.py", "src/inorder/core/waiting.py",
 )  # fmt: skip
+
+# Of the figures that compare it with others.
+CODE_OF = {VCUBE: SOURCES}
 
 HEADER, SOURCE_ID, ENTRY = 20, 2, 4
 

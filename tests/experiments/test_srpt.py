@@ -324,6 +324,15 @@ def test_brokers_and_guests_are_restored_as_they_were() -> None:
     assert twin.account() == {"received": 1, "relayed": 0}
 
 
+def test_a_restored_broker_answers_each_of_its_guests_calls() -> None:
+    before = machine(broken(), "b0")
+    assert before.receive("g00", Enter("t"), 0.0) == [Send("b1", Sub("t", 0))]
+    broker = Broker.restore(before.snapshot())
+    assert broker.receive("g00", Leave("t"), 0.0) == [Send("b1", Uns("t", 0))]
+    assert broker.receive("b1", Sub("t", 0), 0.0) == [Send("g00", Noted("t"))]
+    assert broker.receive("b1", Uns("t", 0), 0.0) == [Send("g00", Noted("t"))]
+
+
 def test_a_guest_s_call_of_two_topics_waits_for_both() -> None:
     guest = Guest("g", "b", {"t": "b", "u": "b"})
     assert len(guest.subscribe("call", ["t", "u"], 0.0)) == 2

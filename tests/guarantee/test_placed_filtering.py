@@ -82,9 +82,12 @@ def test_a_loss_passes_a_filter_and_frees_what_matches():
     made.begins(("t", 0), 1, 9, 0.0)
     assert give(made, 0, 9, 5) == give(made, 0, 10, 50) == give(made, 0, 11, 5) == []
     effects = made.lost((("t", 0), 8), 0.0)
-    assert [each.call for each in effects if isinstance(each, Answer)] == ["gap/t"]
+    assert [each for each in effects if isinstance(each, Answer)] == [], "nothing is discarded"
     assert [each.event.id for each in effects if isinstance(each, Deliver)] == ["p0:9", "p0:11"]
     assert made.waiting == 0
+    rests = Published(Event("p1", 1, "t", {"price": 5}), ((0, 8),))
+    effects = made.placed((("t", 1), 1), "p1", rests, 0.0)
+    assert [each.call for each in effects if isinstance(each, Answer)] == ["gap/t"]
 
 
 class Eager(Client):

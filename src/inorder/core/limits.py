@@ -391,3 +391,11 @@ CUBE_CELL_INDEX_MAX = 2**31
 # Events in several cells that a subscriber remembers until their other copies have come. A copy
 # that a filter keeps back is never seen to come, hence a bound.
 CUBE_AREAS_REMEMBERED_MAX = 65_536
+
+# Publications of one source on one topic that a member keeps until they are stable, in windows: the
+# source's window, what was stable and is not known to be, and as much again for what overtakes.
+CUBE_KEPT_WINDOWS = 4
+
+# Runs of numbers of one dead source that a member remembers as lost: each life leaves one, and what
+# is asked for is of the last life.
+CUBE_LOST_RUNS_MAX = 16

@@ -55,4 +55,14 @@ class Placing(Protocol):
 
     def lost(self, place: Place, now: float) -> list[Effect]:
         """Nobody alive holds this place, nor those of the same origin before it that are missing
-        here: nothing may wait for them."""
+        here: nothing may wait for them. Whether it ever existed is not known."""
+
+
+@runtime_checkable
+class Forgetting(Protocol):
+    """A client whose events rest on what it has taken in."""
+
+    def forget(self, now: float) -> list[Effect]:
+        """The network holds this client's past to be dead, and nothing may rest on it any more:
+        what it has taken in orders nothing, what waits is gone. The topics that it holds begin
+        anew, through `begins` and `joined`."""

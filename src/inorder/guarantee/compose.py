@@ -30,7 +30,7 @@ from inorder.core.errors import Misuse, PredicateError
 from inorder.core.event import Scalar
 from inorder.core.machine import Accountable, Client, Durable
 from inorder.core.pack import pack, unpacker
-from inorder.core.place import Origin, Place, Places, Placing
+from inorder.core.place import Forgetting, Origin, Place, Places, Placing
 from inorder.guarantee.attach import TIMER, WHOLE, BrokerLink, Wanted, added, is_new
 from inorder.guarantee.registry import Guarantee, guarantee
 from inorder.protocols.fifo.summary import Conjunction, Requirement, equals, has, on_topic
@@ -361,6 +361,11 @@ class PlacedFiltering(Filtering):
 
     def lost(self, place: Place, now: float) -> list[Effect]:
         return self._passed(self._placing.lost(place, now), now)
+
+    def forget(self, now: float) -> list[Effect]:
+        if isinstance(self._inner, Forgetting):
+            return self._passed(self._inner.forget(now), now)
+        return []
 
     def preset(self, topic: str, origins: Any, me: int, now: float = 0.0) -> list[Effect]:
         effects: list[Effect] = cast(Any, self._inner).preset(topic, origins, me, now)

@@ -12,7 +12,7 @@ from functools import partial
 from random import Random
 from typing import cast
 
-from inorder.core.effect import Persist
+from inorder.core.effect import Persist, SetTimer
 from inorder.core.machine import Machine
 from inorder.guarantee.cells.peer import CelledPeer
 from inorder.guarantee.peer import Peered, order_of
@@ -85,4 +85,6 @@ def add_peers(
     plain = Peered if table.cells is None else CelledPeer
     for name in names:
         make = queues.peer_of(world, model, homes.get(name, name)) if options.adapt else plain
-        world.add(name, partial(make, name, peers, options, order))
+        node = world.add(name, partial(make, name, peers, options, order))
+        for effect in cast(Peered, node.machine).begin(0.0):
+            world.time(node, cast(SetTimer, effect))

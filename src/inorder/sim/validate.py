@@ -21,7 +21,7 @@ from inorder.core.limits import (
     SIM_CONVERGE_S_MAX,
 )
 from inorder.sim import cells, graphs, laws
-from inorder.sim.faults import Partition
+from inorder.sim.faults import Crash, Partition
 from inorder.sim.scenario import (
     CONTENT_KEYS,
     FAR_MODELS,
@@ -199,6 +199,7 @@ def _validate_cube(s: Scenario) -> None:
             raise BadScenario(f"{key}.{name}", f"{value:g} is not between {low:g} and {high:g}")
     _validate_mapping(s)
     _validate_bundles(key, s.network)
+    _validate_detection(key, s)
     if table.cells is not None:
         cells.validate(s, table.cells)
 
@@ -220,6 +221,35 @@ def _validate_bundles(key: str, network: NetworkTable) -> None:
             raise BadScenario(f"{key}.{name}", problem)
     if table.adapt and network.model != "packet":
         raise BadScenario(f"{key}.adapt", 'has no meaning without model = "packet": no queues')
+
+
+def _validate_detection(key: str, s: Scenario) -> None:
+    from inorder.sim.workload import node_names
+
+    table = s.network.cube
+    if not table.detection:
+        for name in ("watch", "round", "test_timeout", "declare_after"):
+            if getattr(table, name) != getattr(CubeTable(), name):
+                raise BadScenario(f"{key}.{name}", "has no meaning without detection")
+        crashes = [at for at, fault in enumerate(s.faults.list, 1) if isinstance(fault, Crash)]
+        if crashes or "crash" in s.faults.draw:
+            fault = f"faults.list[{crashes[0]}]" if crashes else "faults.draw"
+            raise BadScenario(fault, f"peers of a cube crash only with {key}.detection")
+        return
+    for name, value, most in (
+        ("round", table.round, 1e6),
+        ("test_timeout", table.test_timeout, table.round),
+        ("declare_after", table.declare_after, 1e9),
+    ):
+        if not 1e-6 <= value <= most:
+            raise BadScenario(f"{key}.{name}", f"{value:g} is not between 1e-06 and {most:g}")
+    if table.links == "trusted":
+        raise BadScenario(f"{key}.links", "trusted says that nothing is lost: detection needs more")
+    if table.trees == "single":
+        raise BadScenario(f"{key}.trees", "a single tree ends with its root: detection has no use")
+    count = len(node_names(s)) + len(s.guarantee.services(s.topic_names, s.options))
+    if table.watch == "neighbours" and count & (count - 1):
+        raise BadScenario(f"{key}.watch", f"neighbours need a full cube: {count} peers are none")
 
 
 def _validate_mapping(s: Scenario) -> None:

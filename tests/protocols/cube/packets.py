@@ -46,8 +46,11 @@ class Known(Struct):
 
 
 class Packets:
-    def __init__(self, names: list[str], judge: Judge, doubled: bool) -> None:
+    def __init__(
+        self, names: list[str], judge: Judge, doubled: bool, direct: bool = True
+    ) -> None:
         self.names = names
+        self.direct = direct
         self.judge = judge
         self.doubled = doubled
         self.height = (len(names) - 1).bit_length()
@@ -59,6 +62,8 @@ class Packets:
         self.come: set[tuple[str, str]] = set()
         self.counts: Counter[str] = Counter()
         self.entries = 0
+        # Copies for peers that were not IN, or had left.
+        self.relays = 0
 
     def launch(self, node: str, topic: str, event: str) -> None:
         self.launched.setdefault((node, topic), []).append(event)
@@ -132,7 +137,8 @@ class Packets:
             self.trees[self._key(message)].open.discard(source)
 
     def _check_stamp(self, root: str, pub: Pub[Any]) -> None:
-        """S7: a stamp names what has come to its publisher, handed over or not."""
+        """S7: a stamp names what has been launched, each origin once; a barrier, only what has come
+        to its publisher, handed over or not."""
         event = pub.body.event
         last = -1
         for origin, number in getattr(pub.body, "places", ()):
@@ -140,7 +146,7 @@ class Packets:
             launched = self.launched.get((self.names[origin], pub.topic), [])
             if origin <= last or not 1 <= number <= len(launched):
                 raise Broken("S7", f"{event.id} names {number} of {origin}: {launched}")
-            if (root, launched[number - 1]) not in self.come:
+            if self.direct and (root, launched[number - 1]) not in self.come:
                 raise Broken("S7", f"{event.id} names {launched[number - 1]}, which has not come")
             last = origin
 
@@ -154,6 +160,8 @@ class Packets:
                 raise Broken("S6", f"{key} misses {sorted(tree.must - reached)}")
             if kind == Pub.__name__ and not reached <= tree.may:
                 raise Broken("S6", f"{key} goes to {sorted(reached - tree.may)} as well")
+            if kind == Pub.__name__:
+                self.relays += len(reached - tree.must)
             if kind == Act.__name__ and not reached:
                 raise Broken("cost", f"{key} goes to nobody")
             for target, source in tree.copies.items():

@@ -10,10 +10,12 @@ from random import Random
 
 import pytest
 
+from inorder.core.effect import Send
 from inorder.core.event import Event
 from inorder.protocols.causal.messages import Published
 from inorder.protocols.cube.holds import Holds, in_order, rests_on
 from inorder.protocols.cube.messages import Packet, Pub
+from inorder.protocols.cube.parts import encode
 from tests.protocols.cube.chapter4 import Corrected, play, seeded
 from tests.protocols.cube.chapter4 import Published as Printed
 from tests.protocols.cube.lockstep import Beside, Static
@@ -237,3 +239,38 @@ def test_a_peer_that_was_restored_behaves_alike(chosen):
                 other.arrive(place)
         assert plain.packets == other.packets
         assert plain.flight == other.flight
+
+
+def test_a_restored_peer_still_knows_what_it_held_and_takes_the_rest_along():
+    """Hybrid: peer 4 holds peer 0's for 5, and its own waits for the timer."""
+    network = Static(8, aggregate="hybrid", tau=1.0)
+    peer = network.peers[4]
+    _, asked = pub(2, 1)
+    _, answer = pub(0, 1, (2, 1))
+    for_5, for_5_6_7 = encode(0b11, 1), encode(0b1111, 2)
+    peer.receive("p000", Pub("t", 0, 1, for_5_6_7, renamed(answer)), 0.0)
+    peer.publish("t", {}, 0.0)
+    peer = type(peer).restore(peer.snapshot())
+    effects = peer.receive("p006", Pub("t", 2, 1, for_5, renamed(asked)), 0.0)
+    sent = [each for each in effects if isinstance(each, Send)]
+    assert [each.target for each in sent] == ["p005"]
+    assert [each.source for each in sent[0].message.messages] == [4, 2, 0]
+
+
+def renamed(message):
+    """Its body, with the names of a `Static`."""
+    event = message.body.event
+    renumbered = Event(f"p{message.source:03}", event.seq, "t")
+    return Published(renumbered, message.body.places)
+
+
+def test_looking_again_and_again_remembers_no_more_than_what_is_held():
+    network = Static(8, aggregate="causal")
+    peer = network.peers[4]
+    _, answer = pub(0, 1, (2, 1))
+    peer.receive("p000", Pub("t", 0, 1, encode(0b1111, 2), renamed(answer)), 0.0)
+    bundler = peer._trees.bundler
+    for _ in range(20):
+        bundler.look_again()
+        peer._done(0.0)
+    assert [len(each) for _, each in bundler._holds._coming.packed()] == [1]

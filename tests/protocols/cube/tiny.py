@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from inorder.core import wire
-from inorder.protocols.cube.messages import PUB, Ack
+from inorder.protocols.cube.messages import PUB, Ack, Sub
 from inorder.protocols.cube.wave import ROOT
 from inorder.sim.exhaust import Exhausted, exhaust
 from inorder.sim.pool import Op, Pool, Step
@@ -31,14 +33,21 @@ class Tiny(Cube):
     come sooner or later, none changes what another step does, and no judge sees when it happened.
     """
 
-    # Against the reduction itself: without it a search must find the same.
+    # Off where packets may come twice, which does not commute with acknowledgements.
     eager = True
+    # So many packets may still come twice. Such a step is marked as one of a diffusion.
+    doubles = 0
     problem = ""
 
     def take(self, step: Step, crash_after: int | None = None) -> list[str]:
         lines: list[str] = []
+        link = (step.source, step.node)
+        again = self.links[link][step.index] if step.diffused else None
         try:
-            lines += super().take(step)
+            lines += super().take(structs.replace(step, diffused=False))
+            if again is not None:
+                self.doubles -= 1
+                self.links[link] = (*self.links[link], again)
             while self.eager and (early := self._early()):
                 lines += super().take(early)
         except Broken as error:
@@ -46,7 +55,20 @@ class Tiny(Cube):
         return lines
 
     def steps(self, timer_may_fire: Callable[[str], bool] = lambda timer: True) -> list[Step]:
-        return [] if self.problem else super().steps(timer_may_fire)
+        if self.problem:
+            return []
+        found = super().steps(timer_may_fire)
+        if self.doubles:
+            found += [
+                structs.replace(step, diffused=True)
+                for step in found
+                if step.kind == "receive" and self._may_come_twice(step)
+            ]
+        return found
+
+    def _may_come_twice(self, step: Step) -> bool:
+        """Trusted links must not double a `Sub`: see tests/scripts/cube/doubled.txt."""
+        return not isinstance(self.links[(step.source, step.node)][step.index], Sub)
 
     def _early(self) -> Step | None:
         for (source, node), bag in sorted(self.links.items()):
@@ -76,7 +98,7 @@ class Tiny(Cube):
             known = self._snapshots.get(name)
             if known is None:
                 packed = self.peer(name).packed()
-                for wave in packed.trees.waves:
+                for _, wave in packed.trees.waves:
                     wave.standings = tuple(sorted(wave.standings))
                 known = self._snapshots[name] = wire.encode(packed)
             states.append(known)
@@ -87,7 +109,9 @@ class Tiny(Cube):
         ]
         programs = [(name, len(ops)) for name, ops in sorted(self.programs.items())]
         waiting = sorted(self._waiting.items())
-        return wire.encode([states, flying, programs, waiting, self.judge.key(), self.problem])
+        return wire.encode(
+            [states, flying, programs, waiting, self.judge.key(), self.problem, self.doubles]
+        )
 
     def _machine(self, node: str) -> Any:
         """Copied by a true snapshot: the one that is kept for keys is no state."""
@@ -105,10 +129,10 @@ def _alike(message: Any) -> Any:
     return Ack(message.kind, message.topic, message.source, message.number, standings)
 
 
-def pool(case: Case, *, guarantee: str = "causal", window: int = 1, doubled: str = "") -> Tiny:
-    """`doubled` names a kind of message: its first copy on each link is doubled."""
+def pool(case: Case, *, guarantee: str = "causal", window: int = 1, doubles: int = 0) -> Tiny:
     members, programs = case
     made = Tiny(NAMES, ("t",), window, guarantee, [*members])
+    made.doubles, made.eager = doubles, not doubles
     for name, lines in programs.items():
         made.programs[name] = tuple(_op(line) for line in lines)
     return made

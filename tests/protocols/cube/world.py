@@ -30,7 +30,7 @@ from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.peers import Peers
 from inorder.sim import cube
 from inorder.sim.narrate import describe
-from inorder.sim.pool import Op, Pool, Step
+from inorder.sim.pool import Op, Pool
 from tests.protocols.cube.judge import Broken, Judge
 from tests.protocols.cube.packets import Packets
 
@@ -44,6 +44,7 @@ class Plan(Struct, frozen=True):
     count: int
     window: int
     guarantee: str = "causal"
+    order: dict[str, str] = {}
     # Members and sources from the start; what each node does, in order.
     members: tuple[int, ...] = ()
     programs: dict[int, tuple[Op, ...]] = {}
@@ -202,8 +203,8 @@ class Drawn(Cube):
     def __init__(self, plan: Plan) -> None:
         names = plan.names
         members = [names[number] for number in plan.members]
-        super().__init__(names, plan.topics, plan.window, plan.guarantee, members)
-        self.packets = Packets(names, self.judge, plan.doubled > 0)
+        super().__init__(names, plan.topics, plan.window, plan.guarantee, members, plan.order)
+        self.packets = Packets(names, self.judge, plan.doubled > 0, not plan.order)
         for topic in plan.topics:
             for name in members:
                 self.packets.preset(name, topic)
@@ -348,7 +349,7 @@ def draw(
             held.add((node, topic))
         programs.setdefault(node, []).append(Op(verb, (topic,), wait=rng.random() < patient))
     return Plan(
-        seed, count, window or rng.choice((1, 1, 2, 3, 4)), guarantee, tuple(members),
+        seed, count, window or rng.choice((1, 1, 2, 3, 4)), guarantee, {}, tuple(members),
         {node: tuple(ops) for node, ops in sorted(programs.items())},
         rng.choice(MOODS), rng.choice((0, 0, 1, 2)),
     )  # fmt: skip

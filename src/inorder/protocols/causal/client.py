@@ -120,6 +120,11 @@ class Client(Member):
         self._order.lost(place, now)
         return self._take_out()
 
+    def forget(self, now: float) -> list[Effect]:
+        self._stamps = STAMPS[self._options.stamps]()
+        self._order.forget(self._stamps)
+        return []
+
     def receive(self, source: str, message: Any, now: float) -> list[Effect]:
         kind = type(message).__name__
         raise BadMessage(source, f"{kind} has no place: causal order needs a network with places")

@@ -12,7 +12,7 @@ Rule 3: an event that waits waits for one place at a time (core/waiting.py). The
         the state: events released together go in the order of their places, so that an index
         built again behaves alike.
 Rule 4: an event that rests on a lost one is discarded, wherever in the chain the loss is. The
-        application hears of it once for each loss and topic (`gap`).
+        application hears of it once for each loss and topic that it costs an event (`gap`).
 Rule 5: nothing that waits is dropped for want of room. A network looks at `waiting`, and delays its
         acknowledgements, so that publishers stop at their windows.
 
@@ -96,6 +96,18 @@ class Order:
             self._forget(place)
         self._gaps = any(session.gaps for session in self.sessions.values())
         self._look_again(now)
+
+    def forget(self, stamps: Stamps) -> None:
+        """Everything begins anew, but which topics there are, and which the application holds."""
+        self.stamps = stamps
+        self.held.clear()
+        self._since.clear()
+        self._index = Waiting()
+        self.announced = []
+        self._gaps = False
+        for topic, former in self.sessions.items():
+            session = self.sessions[topic] = Session()
+            session.active = former.active
 
     # Events.
 
@@ -220,7 +232,6 @@ class Order:
                 firsts.append((origin, missing))
         if firsts:
             self.announced = []
-            self._announce(origin[0])
             self._doom(firsts, now)
 
     def _doom(self, firsts: list[Place], now: float) -> None:

@@ -39,6 +39,7 @@ from inorder.protocols.cube.messages import (
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.peers import Peers
 from inorder.protocols.cube.record import record_of
+from inorder.protocols.cube.repair import Repairs
 from inorder.protocols.cube.topic import Topic
 from inorder.protocols.cube.trees import Trees
 from inorder.protocols.cube.wave import Key, Wave
@@ -55,7 +56,10 @@ class Joining(ABC):
         self._ids = peers.ids
         self._me = peers.ids[name]
         self._topics: dict[str, Topic] = {}
+        # The same object twice where peers may crash, so that it can be asked for repairs.
         self._trees = Trees(name, peers, options)
+        if options.detection:
+            self._trees = self._repairs = Repairs(name, peers, options)
         if options.aggregate != "none":
             look_up, send = self._look_up, self._trees.send
             self._trees.bundler = Bundler(name, peers, options, look_up, send)
@@ -76,6 +80,30 @@ class Joining(ABC):
     @abstractmethod
     def _tell_beginning(self, name: str, topic: Topic, origin: int, now: float) -> None:
         """Another origin begins, or begins again."""
+
+    @abstractmethod
+    def _rebegin(self, name: str, topic: Topic, source: int, base: int, now: float) -> None:
+        """An origin begins again in another life, from this number on."""
+
+    @abstractmethod
+    def _life_of(self, peer: int) -> int:
+        """The life that a peer, or this one, is in."""
+
+    @abstractmethod
+    def _living(self) -> int:
+        """All peers that are not known to be dead, as a mask."""
+
+    @abstractmethod
+    def _is_fenced(self, source: int, life: int, now: float) -> bool:
+        """Whether what a source says in this life is to be ignored: the life is over."""
+
+    @abstractmethod
+    def _forget_past(self, now: float) -> None:
+        """What the machine inside knows is dead with this peer's life."""
+
+    @abstractmethod
+    def _serve(self, name: str, topic: Topic, now: float) -> None:
+        """Do what can be done of what waits."""
 
     # Its own membership.
 
@@ -118,23 +146,30 @@ class Joining(ABC):
         if topic.phase == "out":
             topic.forget()
         topic.phase, topic.role = "join", role
-        topic.change += 1
+        # Above that of every earlier life, also of one that was preset and wrote nothing.
+        topic.change = max(topic.change + 1, self._life_of(self._me))
+        # What this life begins with is told to others: the next one must begin behind it.
+        topic.reserved = max(topic.reserved, topic.next - 1)
         self._write(name, topic)
         topic.learn(self._me, topic.change, role)
         topic.begin_own(self._me)
-        sub = Sub(name, self._me, topic.change, role, topic.next, b"")
-        self._wave(name, topic, sub, self.peers.everybody, now)
+        life = self._life_of(self._me)
+        sub = Sub(name, self._me, topic.change, role, topic.next, b"", life)
+        self._wave(name, topic, sub, self._living(), now)
 
     def _leave(self, name: str, topic: Topic, now: float) -> None:
         topic.phase = "leave"
         topic.change += 1
         self._write(name, topic)
-        self._wave(name, topic, Uns(name, self._me, topic.change, b""), topic.concerned, now)
+        uns = Uns(name, self._me, topic.change, b"", self._life_of(self._me))
+        self._wave(name, topic, uns, topic.concerned, now)
 
     def _on_sub(self, parent: int, sub: Sub, now: float) -> None:
         self._check_source(parent, sub.source, sub.change)
         if sub.role not in (MEMBER, SOURCE) or sub.base < 1:
             raise BadMessage(self._names[parent], f"role {sub.role}, from number {sub.base} on")
+        if self._is_fenced(sub.source, sub.life, now):
+            return
         topic = self._topics.get(sub.topic)
         standings: tuple[Standing, ...] = ()
         if topic is not None and topic.answers:
@@ -143,31 +178,54 @@ class Joining(ABC):
         if topic is None or not topic.answers:
             return
         if topic.learn(sub.source, sub.change, sub.role) and topic.role == MEMBER:
+            before = topic.begun >> sub.source & 1
             topic.begin(sub.source, sub.base)
-            if topic.phase != "join" and not topic.counts[sub.source]:
+            if self._is_based(topic, sub.source, sub.life, sub.base) and before:
+                self._rebegin(sub.topic, topic, sub.source, sub.base, now)
+            elif topic.phase != "join" and not topic.counts[sub.source]:
                 topic.counts[sub.source] = sub.base
                 self._tell_beginning(sub.topic, topic, sub.source, now)
 
+    def _is_based(self, topic: Topic, source: int, life: int, base: int) -> bool:
+        """Note where a life of a source begins; whether it is not the one that was known."""
+        return self.options.detection and topic.remains.is_based(source, life, base)
+
     def _standing(self, topic: Topic) -> Standing:
-        return (self._me, topic.change, topic.role, topic.next)
+        life = self._life_of(self._me)
+        standing = (self._me, topic.change, topic.role, topic.next)
+        return standing if life == 1 else (*standing, life)
+
+    def _believed(
+        self, standings: tuple[Standing, ...], now: float
+    ) -> list[tuple[int, int, int, int, int]]:
+        """Those of peers that live; the earliest of each first, which it may have given twice."""
+        believed = []
+        for peer, change, role, following, *rest in sorted(standings, key=lambda each: each[3]):
+            life = rest[0] if rest else 1
+            if not self._is_fenced(peer, life, now):
+                believed.append((peer, change, role, following, life))
+        return believed
 
     def _is_known(
         self, name: str, topic: Topic, standings: tuple[Standing, ...], now: float
     ) -> None:
         """Everybody addresses this peer from now on."""
-        for peer, change, role, following in standings:
+        for peer, change, role, following, life in self._believed(standings, now):
             topic.learn(peer, change, role)
             if topic.role == MEMBER:
                 topic.begin(peer, following)
+                self._is_based(topic, peer, life, following)
         if topic.role == SOURCE:
             topic.phase = "in"
             return
         topic.phase = "act"
-        act = Act(name, self._me, topic.change, b"")
+        act = Act(name, self._me, topic.change, b"", self._life_of(self._me))
         self._wave(name, topic, act, topic.concerned, now)
 
     def _on_act(self, parent: int, act: Act, now: float) -> None:
         self._check_source(parent, act.source, act.change)
+        if self._is_fenced(act.source, act.life, now):
+            return
         topic = self._topics.get(act.topic)
         answers = topic is not None and topic.answers
         standings = (self._standing(topic),) if topic is not None and answers else ()
@@ -175,7 +233,7 @@ class Joining(ABC):
 
     def _is_in(self, name: str, topic: Topic, standings: tuple[Standing, ...], now: float) -> None:
         """All that is published from now on will come; the machine inside is told what begins."""
-        for peer, _, _, following in standings:
+        for peer, _, _, following, _ in self._believed(standings, now):
             # One that has joined since the first question has not begun: its own `Sub` is coming.
             if topic.begun >> peer & 1 and not topic.counts[peer]:
                 topic.counts[peer] = following
@@ -184,6 +242,8 @@ class Joining(ABC):
 
     def _on_uns(self, parent: int, uns: Uns, now: float) -> None:
         self._check_source(parent, uns.source, uns.change)
+        if self._is_fenced(uns.source, uns.life, now):
+            return
         self._trees.pass_on(parent, (UNS, uns.topic, uns.source, uns.change), uns)
         topic = self._topics.get(uns.topic)
         if topic is not None and topic.answers:

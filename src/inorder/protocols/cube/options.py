@@ -31,3 +31,29 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     # source: every publisher is the root of a tree. single: publications go to peer 0 first, who is
     # the root of them all.
     trees: Literal["source", "single"] = "source"
+    # Whether peers may crash: then they watch each other, repair what a dead one has left undone,
+    # and agree on what it has said. cube: everybody is watched, by somebody. neighbours: peers
+    # watch and talk to those only whose number differs in one bit.
+    detection: bool = False
+    watch: Literal["cube", "neighbours"] = "cube"
+    # Whether those who survive go on only if they are a majority of those who lived before
+    # (quorum.py). Without that all but one peer may die, and parts that do not hear of each other
+    # all go on: then what one has accepted is lost to the others.
+    majority: bool = True
+    # Seconds from one round of tests to the next, until an answer is late, and until a peer that
+    # has not answered is declared dead.
+    round: float = 1.0
+    test_timeout: float = 0.5
+    declare_after: float = 10.0
+
+    @property
+    def round_s(self) -> float:
+        return self.round
+
+    @property
+    def test_timeout_s(self) -> float:
+        return self.test_timeout
+
+    @property
+    def declare_after_s(self) -> float:
+        return self.declare_after

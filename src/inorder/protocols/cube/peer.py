@@ -35,48 +35,42 @@ from inorder.core.effect import (
     Diffuse,
     Effect,
     Join,
-    Launched,
     Leave,
     Note,
     Persist,
 )
-from inorder.core.errors import BadMessage, InorderError, Misuse, TooLarge
+from inorder.core.errors import BadMessage, Misuse, TooLarge
 from inorder.core.event import Scalar, event_id
 from inorder.core.limits import CUBE_CALLS_MAX, HELD_EVENTS_MAX
 from inorder.core.machine import Accountable, Client, Durable, Machine
-from inorder.core.member import SEQ_BLOCK
-from inorder.core.place import Placing, Presettable
-from inorder.protocols.cube.joining import Joining
-from inorder.protocols.cube.links import CHANNEL, TIMER
+from inorder.core.place import Forgetting, Placing, Presettable
+from inorder.protocols.cube.links import CHANNEL, FIRST, TIMER
 from inorder.protocols.cube.messages import (
-    GONE,
     MEMBER,
-    PUB,
-    SOURCE,
-    SUB,
-    UNS,
     Ack,
     Act,
+    Flush,
+    Kept,
     Packet,
+    Probe,
     Pub,
     Sub,
     Uns,
 )
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.peers import Peers
-from inorder.protocols.cube.record import RECORD, Record
+from inorder.protocols.cube.record import RECORD, Record, life_in
+from inorder.protocols.cube.remains import NEVER
+from inorder.protocols.cube.serving import Serving
 from inorder.protocols.cube.sizes import Sizes
 from inorder.protocols.cube.state import State
 from inorder.protocols.cube.topic import Enter, Exit, Publish, Spread, Topic
-from inorder.protocols.cube.wave import Key, Wave
+from inorder.protocols.session.lives import Greeting
 from inorder.protocols.session.messages import Ack as SessionAck
 from inorder.protocols.session.messages import Frame
 
-# From which number on the publications of a peer count that has left before it could say so.
-NEVER = 2**63 - 1
 
-
-class Peer(Joining):
+class Peer(Serving):
     """The peer `name` of these, around `inner`. `launches` says that the inner client publishes
     by diffusing, so that its publications wait for the launch."""
 
@@ -92,6 +86,8 @@ class Peer(Joining):
         self.set_inner(inner)
         self._launches = launches
         self._calls = 0
+        # The last life on disk: the first one is not written, nothing of it is forgotten.
+        self._former = FIRST
         self._on: dict[type, Callable[[int, Any, float], None]] = {
             Pub: self._on_pub,
             Ack: self._on_ack,
@@ -100,6 +96,8 @@ class Peer(Joining):
             Uns: self._on_uns,
             Packet: self._on_packet,
         }
+        if options.detection:
+            self._on |= {Kept: self._on_kept, Flush: self._on_flush}
 
     def set_inner(self, inner: Machine) -> None:
         self.inner = inner
@@ -175,22 +173,35 @@ class Peer(Joining):
         """Not in this network's words: a session's, or for the machine inside."""
         if isinstance(message, Frame | SessionAck) and message.channel == CHANNEL:
             self._receive_framed(source, message, now)
+        elif isinstance(message, Greeting) and self._trees.links is not None:
+            self._hear(source, message, now)
+        elif isinstance(message, Probe):
+            self._on_probe(source, message, now)
         else:
             self._pass(self.inner.receive(source, message, now), now)
 
     def _receive_framed(self, source: str, message: Frame[Any] | SessionAck, now: float) -> None:
+        if self._trees.links is None:
+            raise BadMessage(source, "speaks in a session, and this peer does not")
+        if not self._hear(source, message, now):
+            return
+        life, peer = self.life, self._ids[source]
         for body in self._trees.take(source, message, now):
+            if self.life != life or self._is_dead(peer):
+                return  # what came before has ended the session
             handler = self._on.get(type(body))
             try:
                 if handler is None:
                     raise BadMessage(source, f"{type(body).__name__} is nothing for a peer")
-                handler(self._ids[source], body, now)
+                handler(peer, body, now)
             except BadMessage:
                 # It counts as taken, or the session would stand still for ever.
                 self._out.append(Note("bad_frame", source))
 
     def fire(self, timer: str, now: float) -> list[Effect]:
-        if timer.startswith(TIMER):
+        if self._fire_watch(timer, now):
+            pass
+        elif timer.startswith(TIMER):
             self._trees.fire(timer, now)
         else:
             self._pass(self.inner.fire(timer, now), now)
@@ -207,7 +218,7 @@ class Peer(Joining):
                 self._out.append(Note("bad_frame", self._names[source]))
 
     def _on_ack(self, child: int, ack: Ack, now: float) -> None:
-        over = self._trees.acknowledged(child, ack)
+        over = self._trees.acknowledged(child, ack, now)
         if over is not None:
             self._complete(*over, now)
 
@@ -224,144 +235,6 @@ class Peer(Joining):
             out = out[:]
         self._out.clear()
         return out
-
-    # Publications.
-
-    def _on_pub(self, parent: int, pub: Pub[Any], now: float) -> None:
-        self._check_source(parent, pub.source, pub.number)
-        self._trees.pass_on(parent, (PUB, pub.topic, pub.source, pub.number), pub)
-        topic = self._topics.get(pub.topic)
-        if topic is None or topic.role != MEMBER or not topic.answers:
-            return  # on the way only: a peer that is not in helps all the same
-        if topic.phase != "in":
-            topic.early.append((parent, pub))
-        elif topic.come(pub.source, pub.number):
-            if self._trees.bundler is not None:
-                self._trees.bundler.came(pub.topic, pub.source)
-            self._hand_in(topic, pub, now)
-        else:
-            self._out.append(Note("duplicate", f"{pub.topic}/{pub.source}:{pub.number}"))
-
-    def _hand_in(self, topic: Topic, pub: Pub[Any], now: float) -> None:
-        """A publication addressed to this membership, for the first time."""
-        if not topic.wanted:
-            return  # the application has left; the peer has not yet
-        source = self._names[pub.source]
-        if self._placing is not None:
-            place = ((pub.topic, pub.source), pub.number)
-            self._pass(self._placing.placed(place, source, pub.body, now), now)
-        elif 0 < topic.counts[pub.source] <= pub.number:
-            self._pass(self.inner.receive(source, pub.body, now), now)
-
-    def _spread(self, name: str, topic: Topic, message: Any, answer: Answer | None) -> int:
-        """Send a message of this peer's to all members; its number."""
-        number = topic.next
-        topic.next += 1
-        if number > topic.reserved:
-            topic.reserved = number + SEQ_BLOCK - 1
-            self._write(name, topic)
-        topic.outstanding += 1
-        pub = Pub(name, self._me, number, b"", message)
-        self._trees.launch((PUB, name, self._me, number), pub, topic.members, answer)
-        return number
-
-    def _hand_back(self, name: str, topic: Topic, number: int, message: Any, now: float) -> None:
-        """What this peer has spread reaches its own machine, too."""
-        if topic.role == MEMBER:
-            topic.have[self._me] = number
-        if self._placing is not None:
-            self._pass(
-                self._placing.placed(((name, self._me), number), self.name, message, now), now
-            )
-        elif topic.role == MEMBER and topic.wanted:
-            self._pass(self.inner.receive(self.name, message, now), now)
-
-    # Calls, one after the other.
-
-    def _serve(self, name: str, topic: Topic, now: float) -> None:
-        """Do what can be done of what waits, in order."""
-        calls = topic.calls
-        while calls:
-            call = calls[0]
-            if isinstance(call, Enter):
-                if topic.phase == "in" and topic.role == MEMBER:
-                    calls.popleft()  # preset, or a source that has become a member meanwhile
-                    if call.role == MEMBER:
-                        self._is_wanted(topic)
-                        self._tell_joined(name, topic, now)
-                elif topic.phase in ("out", "in"):
-                    calls.popleft()
-                    if call.role == MEMBER:
-                        self._is_wanted(topic)
-                    self._enter(name, topic, call.role, now)
-                else:
-                    return
-            elif isinstance(call, Exit):
-                if topic.phase != "in" or topic.outstanding:
-                    return
-                calls.popleft()
-                self._leave(name, topic, now)
-            elif topic.phase == "out":
-                calls.appendleft(Enter(SOURCE))
-            elif self._may_launch(topic):
-                calls.popleft()
-                if isinstance(call, Publish):
-                    self._launch(name, topic, call, now)
-                else:
-                    number = self._spread(name, topic, call.message, None)
-                    self._hand_back(name, topic, number, call.message, now)
-                    self._settle(name, topic, number, now)
-            else:
-                return
-
-    def _may_launch(self, topic: Topic) -> bool:
-        """Whether what this peer publishes on a topic may be launched now."""
-        return topic.phase == "in" and topic.outstanding < self.options.window
-
-    def _launch(self, name: str, topic: Topic, call: Publish, now: float) -> None:
-        """Now the publication is made: stamped, and sent in the same step."""
-        try:
-            effects = cast(Client, self.inner).publish(name, call.value, now)
-        except InorderError as error:
-            self._out.append(Answer(call.call, "refused", str(error)))
-            return
-        messages = [each.message for each in effects if isinstance(each, Diffuse)]
-        assert len(messages) == 1, "a client that launches diffuses each publication once"
-        event = messages[0].event
-        accepted = Answer(event.id, "accepted")
-        self._out.append(Launched(call.call, event))
-        self._pass(
-            [each for each in effects if not isinstance(each, Diffuse) and each != accepted], now
-        )
-        number = self._spread(name, topic, messages[0], accepted)
-        self._hand_back(name, topic, number, messages[0], now)
-        self._settle(name, topic, number, now)
-
-    def _settle(self, name: str, topic: Topic, number: int, now: float) -> None:
-        """A wave that goes to nobody is over at once."""
-        key = (PUB, name, self._me, number)
-        wave = self._trees.over(key)
-        if wave is not None:
-            self._complete(key, wave, now)
-
-    def _complete(self, key: Key, wave: Wave[Any], now: float) -> None:
-        """A wave of this peer's has reached everybody."""
-        kind, name, _, number = key
-        topic = self._topics[name]
-        if kind == PUB:
-            topic.outstanding -= 1
-            if wave.answer is not None:
-                self._out.append(wave.answer)
-        elif number != topic.change:
-            return
-        elif kind == SUB:
-            self._is_known(name, topic, wave.standings, now)
-        elif kind == UNS:
-            topic.phase, topic.role = "out", GONE
-            topic.forget()
-        else:
-            self._is_in(name, topic, wave.standings, now)
-        self._serve(name, topic, now)
 
     # The machine inside.
 
@@ -384,6 +257,18 @@ class Peer(Joining):
                 if topic.begun >> origin & 1:
                     self._tell_beginning(name, topic, origin, now)
         self._pass(cast(Client, self.inner).joined(name, now), now)
+        if self._detector is None:
+            return
+        for origin, upto in sorted(topic.remains.settled.items()):
+            self._tell_lost(name, origin, upto, now)
+        if topic.remains.gap:
+            topic.remains.gap = False
+            self._out.append(Answer(f"gap/{name}", "gap", "this peer was declared dead"))
+
+    def _forget_past(self, now: float) -> None:
+        """What the machine inside knows is dead with this peer's life."""
+        if isinstance(self.inner, Forgetting):
+            self._pass(self.inner.forget(now), now)
 
     def _tell_beginning(self, name: str, topic: Topic, origin: int, now: float) -> None:
         if self._placing is None or topic.phase != "in" or not topic.wanted:
@@ -437,15 +322,19 @@ class Peer(Joining):
     def idle(self) -> bool:
         calls = any(topic.calls or topic.phase in ("join", "act", "leave")
                     for topic in self._topics.values())  # fmt: skip
-        return not calls and self._trees.idle and getattr(self.inner, "idle", True)
+        waits = self._flushing or bool(self._unsure)
+        return not (calls or waits) and self._trees.idle and getattr(self.inner, "idle", True)
 
     @property
     def owes(self) -> bool:
-        return getattr(self.inner, "owes", False)
+        return super().owes or getattr(self.inner, "owes", False)
 
     def account(self) -> dict[str, float]:
         counted = self.inner.account() if isinstance(self.inner, Accountable) else {}
-        return {**self._trees.account(), **counted}
+        watched = self._figures
+        if self._detector is None:
+            watched = {"relays": watched["relays"]}
+        return {**self._trees.account(), **watched, **counted}
 
     # The whole state.
 
@@ -454,7 +343,7 @@ class Peer(Joining):
         return State(
             self.name, self.peers.names, self.options, self._launches,
             {name: topic.packed() for name, topic in self._topics.items()},
-            self._calls, self._trees.packed(), self.inner.snapshot(),
+            self._calls, self._trees.packed(), self.inner.snapshot(), self._survival(),
         )  # fmt: skip
 
     def become(self, state: State[Any]) -> None:
@@ -462,11 +351,14 @@ class Peer(Joining):
         self._topics = {name: Topic.unpacked(each) for name, each in state.topics.items()}
         self._calls = state.calls
         self._trees.become(state.trees)
+        self._survive(state.survival)
 
     # Recovery.
 
     def replay(self, record: bytes) -> None:
-        if record.startswith(RECORD):
+        if (life := life_in(record)) is not None:
+            self._former = life
+        elif record.startswith(RECORD):
             entry = Record.read(record)
             topic = self._topic(entry.topic)
             topic.change = entry.change
@@ -476,6 +368,9 @@ class Peer(Joining):
             self.inner.replay(record)
 
     def resume(self, now: float) -> list[Effect]:
+        if self._trees.links is not None:
+            self._live_on(self._former, now)
+            self._watch(now)
         if isinstance(self.inner, Durable):
             self._pass(self.inner.resume(now), now)
         return self._done(now)

@@ -6,22 +6,61 @@ from typing import Generic
 
 from msgspec import Struct
 
+from inorder.core.effect import Answer
 from inorder.protocols.cube.bundler import BundlerState
-from inorder.protocols.cube.messages import Ack, Act, Body, Packet, Pub, Sub, Uns
+from inorder.protocols.cube.detector import DetectorState
+from inorder.protocols.cube.links import LinksState
+from inorder.protocols.cube.messages import (
+    Ack,
+    Act,
+    Body,
+    Flush,
+    Kept,
+    Over,
+    Packet,
+    Pub,
+    Sub,
+    Uns,
+    View,
+)
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.topic import Packed
-from inorder.protocols.cube.wave import Kept, Key
+from inorder.protocols.cube.wave import KeptWave, Key, Task
 from inorder.protocols.session.book import Sessions
+
+Said = Sub | Act | Uns | Pub[Body] | Kept[Body] | Ack | Packet[Body] | Flush
 
 
 class TreesState(Struct, Generic[Body]):
     """What is under way."""
 
-    waves: list[Kept[Body]]
-    withheld: list[tuple[int, Key]]
+    waves: list[tuple[Task, KeptWave[Body]]]
+    withheld: list[tuple[int, Key, int]]
     roomy: bool
-    sessions: Sessions[Sub | Act | Uns | Pub[Body] | Ack | Packet[Body]] | None
+    sessions: Sessions[Said[Body]] | None
+    links: LinksState | None
     bundler: BundlerState[Body] | None = None
+
+
+class FlushState(Struct):
+    """What a peer knows of who lives (flush.py)."""
+
+    over: Over
+    flushing: bool
+    since: float
+    words: list[tuple[int, Flush]]
+    last: View | None
+    met: list[tuple[int, int]]
+    quiet_rounds: int
+
+
+class SurvivalState(Struct):
+    """What a peer has to survive with (surviving.py)."""
+
+    flush: FlushState
+    unsure: list[tuple[Key, Answer]]
+    early: list[tuple[Key, Answer]]
+    detector: DetectorState
 
 
 class State(Struct, Generic[Body]):
@@ -35,3 +74,4 @@ class State(Struct, Generic[Body]):
     calls: int
     trees: TreesState[Body]
     inner: bytes
+    survival: SurvivalState | None

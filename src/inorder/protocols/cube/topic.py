@@ -26,6 +26,7 @@ from msgspec import Struct
 from inorder.core.event import Scalar
 from inorder.core.table import Numbers, Table
 from inorder.protocols.cube.messages import GONE, MEMBER, SOURCE, Body, Pub
+from inorder.protocols.cube.remains import Remains, RemainsState
 
 # out: no member. join: the SUB wave is on its way; act: the ACT wave; in: everything published
 # from now on will come. leave: the UNS wave is on its way.
@@ -66,7 +67,8 @@ class Topic:
     """What a peer knows of a topic, and what it has been asked to do there."""
 
     __slots__ = (
-        "ahead", "alike", "begun", "calls", "change", "changes", "counts", "early", "have",
+        "_remains", "ahead", "alike", "begun", "calls", "change", "changes", "counts", "early",
+        "have",
         "members", "next", "outstanding", "phase", "reserved", "role", "sources", "start",
         "wanted",
     )  # fmt: skip
@@ -84,6 +86,7 @@ class Topic:
         self.calls: deque[Call] = deque()
         # Own publications that not everybody has acknowledged.
         self.outstanding = 0
+        self._remains: Remains | None = None
         self.forget()
 
     def forget(self) -> None:
@@ -105,6 +108,15 @@ class Topic:
         self.early: list[tuple[int, Pub[Any]]] = []
         # Preset: all these begin and count from 1 on, and the machine inside does not know it yet.
         self.alike: Numbers | None = None
+        if self._remains is not None:
+            self._remains.forget()
+
+    @property
+    def remains(self) -> Remains:
+        """What there is in case that sources die; nothing where nobody watches."""
+        if self._remains is None:
+            self._remains = Remains()
+        return self._remains
 
     @property
     def answers(self) -> bool:
@@ -203,6 +215,7 @@ class Topic:
             tuple(table.pairs() for table in (self.changes, self.start, self.counts)),
             [(origin, have) for origin, have in enumerate(self.have) if have != NOT_BEGUN],
             sorted(self.ahead.items()), self.early,
+            None if self._remains is None else self._remains.packed(),
         )  # fmt: skip
 
     @classmethod
@@ -219,6 +232,7 @@ class Topic:
             topic._have_from(origin, have + 1)
         topic.ahead = dict(packed.ahead)
         topic.early = packed.early
+        topic._remains = None if packed.remains is None else Remains.unpacked(packed.remains)
         return topic
 
 
@@ -238,6 +252,7 @@ class Packed(Struct, Generic[Body], array_like=True):
     have: list[tuple[int, int]]
     ahead: list[tuple[int, list[int]]]
     early: list[tuple[int, Pub[Body]]]
+    remains: RemainsState[Body] | None
 
 
 def octets(mask: int) -> bytes:

@@ -7,15 +7,17 @@ Rule 1: nothing here knows topics. A copy carries whom it is for; the next peer 
         by XOR of each cluster that has any (parts.py).
 Rule 2: a wave is noted before its copies leave (P17), and it waits for the set of children that was
         fixed then.
-Rule 3: a copy of what is under way is ignored, and one of what is over is acknowledged again.
+Rule 3: each copy that comes is a task of its own, with its own acknowledgement: where peers crash
+        a message may come from several parents. But the same copy again is ignored while it is
+        under way, and acknowledged again when it is over.
 Rule 4: the copy for the largest sub-cube leaves first, because it has the longest way before it.
         (The thesis lists children from the nearest cluster on; its latencies are those of this
         order: docs/errata.md.)
 Rule 5: acknowledgements of publications wait while the machine inside holds too much: the sources
         stop at their windows. What it waits for is on its way, so that ends.
-Rule 5: publications and their acknowledgements go to the bundler, if there is one, which decides
+Rule 6: publications and their acknowledgements go to the bundler, if there is one, which decides
         when they leave (bundler.py).
-Rule 6: with a single tree a publication goes to peer 0 first, with a part of the whole cube, and
+Rule 7: with a single tree a publication goes to peer 0 first, with a part of the whole cube, and
         peer 0 spreads it as if it were its own, and acknowledges to the source.
 """
 
@@ -44,7 +46,7 @@ from inorder.protocols.cube.parts import encode, relative, split, split_mask
 from inorder.protocols.cube.peers import Peers
 from inorder.protocols.cube.state import TreesState
 from inorder.protocols.cube.topology import dimensions
-from inorder.protocols.cube.wave import ROOT, Kept, Key, Wave, copies
+from inorder.protocols.cube.wave import ROOT, KeptWave, Key, Task, Wave, copies
 from inorder.protocols.session.messages import Ack as SessionAck
 from inorder.protocols.session.messages import Frame
 
@@ -54,16 +56,21 @@ class Trees:
 
     def __init__(self, name: str, peers: Peers, options: Options) -> None:
         self.out: list[Effect] = []
-        self.links = None if options.links == "trusted" else PeerLinks(options.resend)
+        self.links = None if options.links == "trusted" else PeerLinks(name, options.resend)
         self._names = peers.names
         self._me = peers.ids[name]
         self.bundler: Bundler | None = None
         self._single = options.trees == "single"
         self._h = dimensions(len(peers.names))
+        # The tasks of each message, the first apart: nearly always it is the only one.
         self._waves: dict[Key, Wave[Any]] = {}
-        # Acknowledgements that wait until the machine inside has handed over some of what it holds.
-        self._withheld: list[tuple[int, Key]] = []
+        self._later: dict[Task, Wave[Any]] = {}
+        # Acknowledgements that wait until the machine inside has handed over some of what it holds:
+        # to whom, for which message, and for which copy of it.
+        self._withheld: list[tuple[int, Key, int]] = []
         self._roomy = True
+        # Peers that no part is given to (repair.py), bit n for peer n.
+        self._avoided = 0
 
     # Down.
 
@@ -93,15 +100,29 @@ class Trees:
             children = split(tree.to, h)
         except BadFrame as error:
             raise BadMessage(self._names[parent], str(error)) from None
+        task = 0
         if key in self._waves:
-            return
+            task = self._next_task(parent, key, tree.again)
+            if task < 0:
+                return
         if not children:
-            self._acknowledge(parent, key, standings)
+            self._acknowledge(parent, key, tree.again, standings)
             return
         for offset, _ in children:
             if self._me ^ offset >= len(self._names):
                 raise BadMessage(self._names[parent], f"addresses peer {self._me ^ offset}")
-        self._begin(parent, key, tree, children, standings)
+        self._begin(parent, key, tree, children, standings, None, task)
+
+    def _next_task(self, parent: int, key: Key, again: int) -> int:
+        """A number for another task of a message, or -1 if this copy's is under way."""
+        wave: Wave[Any] | None = self._waves[key]
+        task = 0
+        while wave is not None:
+            if wave.parent == parent and wave.tree.again == again:
+                return -1
+            task += 1
+            wave = self._later.get((key, task))
+        return task
 
     def _begin(
         self,
@@ -111,29 +132,49 @@ class Trees:
         children: Sequence[tuple[int, bytes]],
         standings: tuple[Standing, ...],
         answer: Answer | None = None,
+        task: int = 0,
     ) -> None:
         parts = {self._me ^ offset: part for offset, part in reversed(children)}
-        self._waves[key] = Wave(parent, parts, tree, standings, answer)
-        bundler = self.bundler
-        if type(tree) is Pub and self.links is None and bundler is None:
+        wave: Wave[Any] = Wave(parent, parts, tree, standings, answer)
+        if self._avoided:
+            self._go_around(wave)
+            if not wave.parts and parent != ROOT:
+                self._acknowledge(parent, key, tree.again, standings)
+                return
+        if task:
+            self._later[(key, task)] = wave
+        else:
+            self._waves[key] = wave
+        if type(tree) is Pub and self.links is None and self.bundler is None:
             # The hot path in one piece.
             topic, source, number, body = tree.topic, tree.source, tree.number, tree.body
             names, out = self._names, self.out
             for child, to in parts.items():
                 out.append(Send(names[child], Pub(topic, source, number, to, body)))
             return
-        for child, message in copies(tree, parts):
+        self._pass_down(wave.tree, wave.parts, task)
+
+    def _pass_down(self, tree: Tree, parts: dict[int, bytes], task: int) -> None:
+        bundler = self.bundler
+        for child, message in copies(tree, parts, task):
             if bundler is not None and isinstance(message, Pub):
                 bundler.put(child, message)
             else:
                 self.send(child, message)
 
+    def _go_around(self, wave: Wave[Any]) -> None:
+        """Give the parts of peers that are avoided to others, before any copy leaves."""
+        raise AssertionError("nobody is avoided by trees that are not repaired")
+
+    def _is_repaired(self, wave: Wave[Any], now: float) -> None:
+        """A task is over whose parts did not all stay with their children."""
+
     # Up.
 
-    def acknowledged(self, child: int, ack: Ack) -> tuple[Key, Wave[Any]] | None:
+    def acknowledged(self, child: int, ack: Ack, now: float) -> tuple[Key, Wave[Any]] | None:
         """A child has done its part; a wave of this peer's own that is over with it."""
-        key = (ack.kind, ack.topic, ack.source, ack.number)
-        wave = self._waves.get(key)
+        key, task = (ack.kind, ack.topic, ack.source, ack.number), ack.again
+        wave = self._later.get((key, task)) if task else self._waves.get(key)
         if wave is None or child not in wave.parts:
             return None  # it has come before
         for standing in ack.standings:
@@ -141,27 +182,37 @@ class Trees:
         del wave.parts[child]
         if ack.standings:
             wave.standings += ack.standings
-        if wave.parts:
-            return None
-        del self._waves[key]
+        return None if wave.parts else self._is_over(key, task, wave, now)
+
+    def _is_over(
+        self, key: Key, task: int, wave: Wave[Any], now: float
+    ) -> tuple[Key, Wave[Any]] | None:
+        """Everybody in a task has been reached; the wave if it was this peer's own."""
+        if task:
+            del self._later[(key, task)]
+        else:
+            del self._waves[key]
+        if wave.repaired_at:
+            self._is_repaired(wave, now)
         if wave.parent == ROOT:
             return key, wave
-        self._acknowledge(wave.parent, key, wave.standings)
+        self._acknowledge(wave.parent, key, wave.tree.again, wave.standings)
         return None
 
-    def _acknowledge(self, parent: int, key: Key, standings: tuple[Standing, ...]) -> None:
+    def _acknowledge(
+        self, parent: int, key: Key, again: int, standings: tuple[Standing, ...]
+    ) -> None:
         if key[0] == PUB and not self._roomy:
-            self._withheld.append((parent, key))
+            self._withheld.append((parent, key, again))
             return
         if self.bundler is None or key[0] != PUB:
-            self.send(parent, Ack(*key, standings))
+            self.send(parent, Ack(*key, standings, again))
         else:
-            self.bundler.put(parent, Ack(*key))
+            self.bundler.put(parent, Ack(*key, (), again))
 
     def _check(self, source: int, standing: Standing) -> None:
-        peer, change, role, following = standing
-        known = 0 <= peer < len(self._names) and role in (MEMBER, SOURCE)
-        if not (known and change >= 1 and following >= 1):
+        known = len(standing) in (4, 5) and min(standing[1:]) >= 1
+        if not (known and 0 <= standing[0] < len(self._names) and standing[2] in (MEMBER, SOURCE)):
             raise BadMessage(self._names[source], f"says {standing} of a peer")
 
     # Links.
@@ -192,8 +243,8 @@ class Trees:
         self._roomy = roomy
         if self._withheld and roomy:
             withheld, self._withheld = self._withheld, []
-            for parent, key in withheld:
-                self._acknowledge(parent, key, ())
+            for parent, key, again in withheld:
+                self._acknowledge(parent, key, again, ())
         if self.bundler is not None:
             self.out += self.bundler.finish(now)
         if self.links is not None:
@@ -203,7 +254,8 @@ class Trees:
     def idle(self) -> bool:
         linked = self.links is None or self.links.idle
         bundled = self.bundler is None or self.bundler.idle
-        return not self._waves and not self._withheld and linked and bundled
+        waits = self._waves or self._later or self._withheld
+        return not waits and linked and bundled
 
     def account(self) -> dict[str, float]:
         linked = self.links.account() if self.links is not None else {}
@@ -212,16 +264,28 @@ class Trees:
     # Snapshots.
 
     def packed(self) -> TreesState[Any]:
-        sessions = self.links.s if self.links is not None else None
-        bundler = self.bundler.packed() if self.bundler is not None else None
-        waves = [Kept.of(key, self._waves[key]) for key in sorted(self._waves)]
-        return TreesState(waves, self._withheld, self._roomy, sessions, bundler)
+        links = self.links
+        return TreesState(
+            [((key, task), KeptWave.of(wave)) for key, task, wave in self.tasks()],
+            self._withheld, self._roomy,
+            links.s if links is not None else None, links.packed() if links is not None else None,
+            self.bundler.packed() if self.bundler is not None else None,
+        )  # fmt: skip
+
+    def tasks(self) -> list[tuple[Key, int, Wave[Any]]]:
+        """All that is under way, in an order that does not tell how it came about."""
+        first = [(key, 0, self._waves[key]) for key in sorted(self._waves)]
+        return first + [(*task, self._later[task]) for task in sorted(self._later)]
 
     def become(self, state: TreesState[Any]) -> None:
-        self._waves = {kept.key: kept.wave for kept in state.waves}
+        for (key, task), kept in state.waves:
+            if task:
+                self._later[(key, task)] = kept.wave
+            else:
+                self._waves[key] = kept.wave
         self._withheld = state.withheld
         self._roomy = state.roomy
-        if self.links is not None and state.sessions is not None:
-            self.links.load(state.sessions)
+        if self.links is not None and state.sessions is not None and state.links is not None:
+            self.links.become(state.links, state.sessions)
         if self.bundler is not None and state.bundler is not None:
             self.bundler.become(state.bundler)

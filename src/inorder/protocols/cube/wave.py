@@ -2,7 +2,8 @@
 
 Rule 1: the set of children is fixed when their copies leave; views may change meanwhile. An
         acknowledgement takes its child out, once.
-Rule 2: the part given to each child is kept until it is acknowledged.
+Rule 2: the part given to each child is kept until it is acknowledged, or has been given to another
+        one because the child is suspected (trees.py).
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from typing import Generic
 from msgspec import Struct
 
 from inorder.core.effect import Answer
-from inorder.protocols.cube.messages import Act, Body, Pub, Standing, Sub, Tree, Uns
+from inorder.protocols.cube.messages import Act, Body, Kept, Pub, Standing, Sub, Tree, Uns
 
 # Kind (its place in messages.KINDS), topic, source, and its number: that of a publication, or of a
 # change.
 Key = tuple[int, str, int, int]
+
+# A message and the number of its task at a peer, from 0.
+Task = tuple[Key, int]
 
 # The parent of a wave at its source.
 ROOT = -1
@@ -29,40 +33,66 @@ class Wave(Struct, Generic[Body], array_like=True, gc=False):
     parent: int
     # By child, what it has to reach.
     parts: dict[int, bytes]
-    tree: Sub | Act | Uns | Pub[Body]
+    tree: Sub | Act | Uns | Pub[Body] | Kept[Body]
     standings: tuple[Standing, ...] = ()
     # At the source: what its application will be answered.
     answer: Answer | None = None
+    # When a part was first given to another child, 0 if none was.
+    repaired_at: float = 0.0
 
 
-class Kept(Struct, Generic[Body], array_like=True):
+class KeptWave(Struct, Generic[Body], array_like=True):
     """A wave in a snapshot: MessagePack sorts no dictionary of numbers."""
 
-    key: Key
     parent: int
     parts: list[tuple[int, bytes]]
-    tree: Sub | Act | Uns | Pub[Body]
+    tree: Sub | Act | Uns | Pub[Body] | Kept[Body]
     standings: tuple[Standing, ...]
     answer: Answer | None
+    repaired_at: float
 
     @classmethod
-    def of(cls, key: Key, wave: Wave[Body]) -> Kept[Body]:
+    def of(cls, wave: Wave[Body]) -> KeptWave[Body]:
         parts = sorted(wave.parts.items())
-        return cls(key, wave.parent, parts, wave.tree, wave.standings, wave.answer)
+        return cls(wave.parent, parts, wave.tree, wave.standings, wave.answer, wave.repaired_at)
 
     @property
     def wave(self) -> Wave[Body]:
-        return Wave(self.parent, dict(self.parts), self.tree, self.standings, self.answer)
+        return Wave(
+            self.parent, dict(self.parts), self.tree, self.standings, self.answer,
+            self.repaired_at,
+        )  # fmt: skip
 
 
-def copies(tree: Tree, parts: Mapping[int, bytes]) -> Iterator[tuple[int, Tree]]:
+def copies(tree: Tree, parts: Mapping[int, bytes], again: int) -> Iterator[tuple[int, Tree]]:
     """The message for each child."""
     for child, to in parts.items():
         if type(tree) is Pub:
-            yield child, Pub(tree.topic, tree.source, tree.number, to, tree.body)
+            yield (
+                child,
+                Pub(
+                    tree.topic,
+                    tree.source,
+                    tree.number,
+                    to,
+                    tree.body,
+                    tree.life,
+                    tree.stable,
+                    again,
+                ),
+            )
         elif isinstance(tree, Sub):
-            sub = Sub(tree.topic, tree.source, tree.change, tree.role, tree.base, to)
-            yield child, sub
+            yield (
+                child,
+                Sub(
+                    tree.topic, tree.source, tree.change, tree.role, tree.base, to, tree.life, again
+                ),
+            )
+        elif isinstance(tree, Kept):
+            yield (
+                child,
+                Kept(tree.topic, tree.source, tree.number, to, tree.body, tree.fence, again),
+            )
         else:
             assert isinstance(tree, Act | Uns)
-            yield child, type(tree)(tree.topic, tree.source, tree.change, to)
+            yield child, type(tree)(tree.topic, tree.source, tree.change, to, tree.life, again)
