@@ -1,20 +1,35 @@
-"""`python -m experiments.cube [NAME ...] [--quick] [--runs N] [--out FOLDER]`"""
+"""`python -m experiments.cube [NAME ...] [--quick] [--runs N] [--most NODES] [--out FOLDER]`"""
 
 from __future__ import annotations
 
 from experiments.command import command
-from experiments.cube import brokered, churn, example, several, single, topics, trees
+from experiments.cube import (
+    answers,
+    brokered,
+    bundles,
+    churn,
+    entries,
+    example,
+    page,
+    several,
+    single,
+    topics,
+    trees,
+)
 from experiments.figure import Figure
 
 FIGURES: list[Figure] = [
     trees.FIGURE,
+    entries.FIGURE,
+    *bundles.FIGURES,
     example.FIGURE,
     *single.FIGURES,
     *several.FIGURES,
+    answers.FIGURE,
     topics.FIGURE,
     *churn.FIGURES,
     brokered.FIGURE,
 ]
 
 if __name__ == "__main__":
-    command("cube", "The thesis on the hypercube, chapters 2 to 5", FIGURES, "a minute")
+    command("cube", "The thesis on the hypercube, chapters 2 to 5", FIGURES, "minutes", page.write)

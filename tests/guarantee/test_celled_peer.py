@@ -9,6 +9,7 @@ import pytest
 
 from inorder.core.effect import Answer, Deliver, Effect, Launched
 from inorder.core.errors import Misuse, TooLarge
+from inorder.core.place import Forgetting
 from inorder.guarantee.cells import peer as peers_of_cells
 from inorder.guarantee.cells.copies import COPIES
 from inorder.guarantee.cells.grid import Grid
@@ -270,6 +271,45 @@ def test_a_single_peer_is_everything_at_once():
     lane.say("p", "b")
     assert lane.handed("p") == ["p:1", "p:3"]
     assert lane.told("p", Answer)[1:] == [Answer("p:1", "accepted"), Answer("p:3", "accepted")]
+
+
+def test_an_event_with_an_area_waits_while_the_living_agree_on_who_is_dead():
+    lane = Lane("p", "q")
+    lane.hold("q", "ab")
+    for column in "ab":
+        lane.say("p", column)
+    lane.settle()
+    peer = lane.machines["p"]
+    peer._flushing = True
+    lane.say("p", "a", to="b")
+    lane.say("p", "a")
+    assert len(lane.told("p", Launched)) == 2
+    peer._flushing = False
+    # Whatever comes next sets it free.
+    lane._carry_out("p", peer.subscribe("p/1", ["u"], 0.0, "x > 1000", {}), [])
+    assert len(lane.told("p", Launched)) == 4
+
+
+def test_a_gap_in_a_cell_is_told_of_its_topic():
+    lane = Lane("p", "q")
+    lane.hold("p", "ab")
+    peer = lane.machines["p"]
+    peer._out += [Answer("gap/t@1,0", "gap", "dead"), Answer("gap/u@1,0", "gap", "dead")]
+    assert peer._done(0.0) == [Answer("gap/t", "gap", "dead")]
+
+
+def test_a_past_that_is_dead_is_forgotten_by_the_client_inside():
+    lane = Lane("p", "q")
+    lane.hold("q", "a")
+    lane.say("p", "a")
+    lane.settle()
+    holder = lane.machines["q"].inner
+    assert isinstance(holder, Forgetting)
+    lane.say("q", "b")
+    lane.settle()
+    assert holder._inner._stamps.reached("t@0,0") == ((0, 1),)
+    assert holder.forget(0.0) == []
+    assert holder._inner._stamps.reached("t@0,0") == ()
 
 
 # Order across cells.

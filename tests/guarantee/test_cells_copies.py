@@ -148,34 +148,21 @@ def test_whoever_hands_over_a_copy_tells_the_client_inside_of_all():
 # What the machine inside says.
 
 
-class Said:
-    """A client that says what it is made to say."""
-
-    def __init__(self, effects: list[Effect]) -> None:
-        self.effects = effects
-
-    def fire(self, timer: str, now: float) -> list[Effect]:
-        return self.effects
-
-
 def test_gaps_are_told_by_the_topic_if_it_is_held():
     lane = Lane()
     lane.subscribe("c1", 0, 20)
-    real = lane.machine._inner
     gap = Answer("gap/t@1,0", "gap", "events of t@1,0 are lost")
-    lane.machine._inner = Said([gap, Answer("gap/u@1,0", "gap")])  # type: ignore[assignment]
-    assert lane.machine.fire("", 0.0) == []
-    lane.machine._inner = real
+    assert lane.machine.gap_of(gap) == []
     lane.confirm()
-    lane.machine._inner = Said([gap])  # type: ignore[assignment]
-    assert lane.machine.fire("", 0.0) == [Answer("gap/t", "gap", "events of t are lost")]
+    assert lane.machine.gap_of(gap) == [Answer("gap/t", "gap", "events of t@1,0 are lost")]
+    assert lane.machine.gap_of(Answer("gap/u@1,0", "gap")) == []
 
 
 def test_what_is_set_free_by_leaving_comes_after_what_was_decided_before():
     """Two events are handed over as the last cell comes in; leaving the old cell frees another one,
     which may rest on them."""
 
-    class Freeing(Said):
+    class Freeing:
         def joined(self, topic: str, now: float) -> list[Effect]:
             value = {"x": 25.0, "y": 1.0}
             return [Answer(f"@{topic}", "done"), Deliver(Event("p", 1, topic, value))]
@@ -189,7 +176,7 @@ def test_what_is_set_free_by_leaving_comes_after_what_was_decided_before():
     lane.subscribe("c1", 0, 10)
     lane.confirm()
     lane.set("c2", west=20, east=30)
-    lane.machine._inner = Freeing([])  # type: ignore[assignment]
+    lane.machine._inner = Freeing()  # type: ignore[assignment]
     effects = lane.machine.joined("t@2,0", 0.0)
     kinds = [type(each).__name__ for each in effects]
     assert kinds == ["Answer", "Deliver", "Leave", "Deliver"]

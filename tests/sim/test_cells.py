@@ -93,6 +93,35 @@ def test_areas_that_move_lose_nothing_and_keep_the_order(text, faults, seed):
     assert broken == {}
 
 
+CRASHES = """
+[[faults.list]]
+kind = "crash"
+at = 2.0
+node = "area1"
+restart_after = 0.2
+[[faults.list]]
+kind = "crash"
+at = 3.0
+node = "%s"
+restart_after = 4.0
+"""
+WATCHED = POINTS.replace(
+    "cells =",
+    "detection = true\nround = 0.3\ntest_timeout = 0.2\ndeclare_after = 1.0\ncells =",
+).replace("mean = 0.3", "mean = 0.05")
+
+
+@pytest.mark.parametrize("node", ["p1", "area2", "all1"])
+def test_peers_that_crash_keep_the_order_across_cells_and_lose_nothing_silently(node):
+    """One is back before the others hold it to be dead, one is not."""
+    text = WATCHED.replace("settle = 20.0", "settle = 60.0") + CRASHES % node
+    memory, broken = run(text, 2)
+    assert broken == {}
+    ended = [row.subscriber for row in memory.rows["subscriptions"] if row.op == "unsubscribe"]
+    assert "area1" in ended
+    assert node == "p1" or node in ended
+
+
 def test_the_trace_speaks_of_the_application_s_topics_and_events():
     memory, _ = run(AREAS, 1)
     rows = memory.rows
@@ -253,6 +282,12 @@ def test_what_is_possible_is_read(text):
          'causal order within each only: it takes stamps = "whole"'),
         (CELLS.replace("cells =", 'members = "preset"\ncells ='), "network.cube.cells",
          "members are not preset"),
+        (CELLS.replace("cells =", 'aggregate = "timer"\nadapt = true\ncells =').replace(
+            'overlay = "cube"', 'overlay = "cube"\nmodel = "packet"'), "network.cube.cells",
+         "adapt is not for peers with cells"),
+        (CELLS.replace("cells =", "detection = true\ncells =")
+         + "x_to = { uniform = [0, 60] }\ny_to = { choice = [1] }",
+         "network.cube.cells", "events with an area are not for peers that watch each other die"),
         (CELLS.replace("y = {", "z = {"), "publishers.attributes", "needs a number y, not None"),
         (CELLS.replace("choice = [1, 2.5]", "choice = [1, 'b']"), "publishers.attributes",
          "needs a number y, not 'b'"),

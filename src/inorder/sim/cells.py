@@ -39,6 +39,8 @@ def validate(s: Scenario, grid: Grid) -> None:
         raise BadScenario(KEY, "members are not preset where filters choose the cells")
     if table.adapt:
         raise BadScenario(KEY, "adapt is not for peers with cells")
+    if table.detection and any(far in s.attributes for _, far in SIDES):
+        raise BadScenario(KEY, "events with an area are not for peers that watch each other die")
     _validate_places(s, grid)
     for number, group in enumerate(s.subscribers, 1):
         _validate_area(f"subscribers[{number}].where", group, grid)

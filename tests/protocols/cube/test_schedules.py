@@ -142,7 +142,7 @@ def test_the_judge_counts_an_order_for_each_publisher_and_asks_for_what_is_due()
     judge = watched()
     second = launch(judge, "a", 2)
     judge.delivered("b", second, True)
-    with pytest.raises(Broken, match="S[23]"):
+    with pytest.raises(Broken, match=r"S[23]"):
         judge.delivered("b", Event("a", 1, "t", {"n": 1}), True)
     with pytest.raises(Broken, match=r"L1: a:1 has never been delivered by \['a', 'b'\]"):
         judge.finish()

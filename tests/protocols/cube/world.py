@@ -44,12 +44,13 @@ class Plan(Struct, frozen=True):
     count: int
     window: int
     guarantee: str = "causal"
-    order: dict[str, str] = {}
     # Members and sources from the start; what each node does, in order.
     members: tuple[int, ...] = ()
     programs: dict[int, tuple[Op, ...]] = {}
     mood: str = "even"
     doubled: int = 0
+    # Options of the guarantee.
+    order: dict[str, str] = {}
 
     @property
     def names(self) -> list[str]:
@@ -349,7 +350,7 @@ def draw(
             held.add((node, topic))
         programs.setdefault(node, []).append(Op(verb, (topic,), wait=rng.random() < patient))
     return Plan(
-        seed, count, window or rng.choice((1, 1, 2, 3, 4)), guarantee, {}, tuple(members),
+        seed, count, window or rng.choice((1, 1, 2, 3, 4)), guarantee, tuple(members),
         {node: tuple(ops) for node, ops in sorted(programs.items())},
         rng.choice(MOODS), rng.choice((0, 0, 1, 2)),
     )  # fmt: skip

@@ -43,7 +43,7 @@ from inorder.core.limits import (
 )
 from inorder.core.machine import Accountable, Client, Durable
 from inorder.core.pack import pack, unpacker
-from inorder.core.place import Origin, Place, Places, Placing
+from inorder.core.place import Forgetting, Origin, Place, Places, Placing
 from inorder.guarantee.attach import WHOLE
 from inorder.guarantee.cells.copies import COPIES, Copies, cell_topic, shown, topic_of
 from inorder.guarantee.cells.grid import Grid
@@ -300,18 +300,18 @@ class Cells:
                 if cell in self._cells:
                     self._cells[cell] = True
                     out += self._answers()
-            elif isinstance(each, Answer) and each.outcome == "gap":
-                out += self._gap(each)
             else:
                 out.append(each)
         return out
 
-    def _gap(self, answer: Answer) -> list[Effect]:
+    def gap_of(self, answer: Answer) -> list[Effect]:
+        """A gap in a cell is one in its topic, if the application holds that. The peer around asks,
+        since it tells of gaps of its own, too."""
         topic = topic_of(answer.call.partition("/")[2])
         area = self._areas.get(topic)
         if area is None or not area.held:
             return []
-        return [Answer(f"gap/{topic}", "gap", f"events of {topic} are lost")]
+        return [Answer(f"gap/{topic}", "gap", answer.reason)]
 
     def _delivered(self, delivery: Deliver) -> list[Effect]:
         """What an application sees of an event of a cell."""
@@ -424,6 +424,11 @@ class PlacedCells(Cells):
 
     def lost(self, place: Place, now: float) -> list[Effect]:
         return self._passed(self._placing.lost(place, now), now)
+
+    def forget(self, now: float) -> list[Effect]:
+        if isinstance(self._inner, Forgetting):
+            return self._passed(self._inner.forget(now), now)
+        return []
 
     def expanded(self, place: Place) -> Places | None:
         wanted: Places | None = cast(Any, self._inner).expanded(place)

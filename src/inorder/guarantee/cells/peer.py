@@ -13,12 +13,14 @@ A peer becomes a source of every cell it has published in, and stays one until i
 
 What is not covered. A publisher that crashes forgets its past: what it publishes in one cell then
 may overtake what it had published in another one before. And a copy whose stamp is too large though
-that of the first copy was not: its publication is refused, and the copies before it have left.
+that of the first copy was not: its publication is refused, and the copies before it have left. When
+a peer is held to be dead, some copies of an event with an area may remain and others be lost.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from typing import cast
 
 from msgspec import Struct
 
@@ -29,6 +31,7 @@ from inorder.core.limits import CUBE_CALLS_MAX
 from inorder.core.pack import pack, unpacker
 from inorder.guarantee.cells.copies import COPIES, Copies, cell_topic, marked, shown, topic_of
 from inorder.guarantee.cells.grid import Cell
+from inorder.guarantee.cells.holder import Cells
 from inorder.guarantee.peer import Order, Peered
 from inorder.protocols.cube.messages import SOURCE
 from inorder.protocols.cube.options import Options
@@ -93,6 +96,8 @@ class CelledPeer(Peered):
 
     def _may_go(self, later: Later, now: float) -> bool:
         """Whether this peer may launch in all cells; if it is none of their sources, become one."""
+        if self._flushing:
+            return False
         if len(later.cells) == 1:
             return True
         names = [cell_topic(later.topic, cell) for cell in later.cells]
@@ -134,6 +139,8 @@ class CelledPeer(Peered):
             topic = topic_of(event.topic)
             made = Event(event.publisher, event.seq, topic, value, event.published_at)
             return [Launched(effect.call, made)]
+        if isinstance(effect, Answer) and effect.outcome == "gap":
+            return cast(Cells, self.inner).gap_of(effect)
         if isinstance(effect, Answer) and effect.call in self._copies:
             first = self._copies.pop(effect.call)
             if first in self._copies.values():

@@ -1,0 +1,155 @@
+"""One page of all figures: `python -m experiments.cube` writes it beside the tables, and
+`python -m experiments.cube.page` puts it into docs/, with the pictures.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.points import ROOT
+
+NAME = "reproduction-cube.md"
+PICTURES = "reproduction-cube"
+
+HEAD = """\
+# Causal order on the hypercube: the thesis's evaluation, run again
+
+João Paulo de Araujo, "A communication-efficient causal broadcast publish/subscribe system", thesis,
+Sorbonne Université, 2019, chapters 2 to 5. Its curves are images without numbers: what its text,
+tables and captions state is in the column *thesis*, in the lines below each table, and as rings
+over our curves; "shape" means that only the shape can be compared. Every number of ours is measured
+on machines in the simulator: our peers with causal order (VCube-PS), and the thesis's baselines
+(SRPT, one tree a topic) as machines of their own. A size that was not run says so; no row is
+computed from a formula.
+
+```sh
+make reproduce                            # all figures and this page; resumable
+python -m experiments.cube 5.6 table-4.1  # some of them
+python -m experiments.cube --quick        # up to 128 nodes, minutes
+python -m experiments.cube --most 256     # nothing larger
+python -m experiments.cube.page           # the page from what has been run, into docs/
+```
+"""
+
+READINGS = """\
+## How to read it
+
+- **Times** are the thesis's units; a hop is 1 (processing) + the wait in the sender's output queue
+  + 1 (transmission) + propagation. `latency` is the mean over the subscribers, which all of the
+  thesis's numbers fit, `to the last` what it defines.
+- **Acknowledgements stand beside**: VCube-PS acknowledges, the thesis counts none. They arrive
+  after a hop and take no place in the queues. `messages moved` counts them.
+- **VCube-PS** has a window of 1 (stop and wait), causal barriers, and sends the copy with the
+  longest way first. Members are preset; those of figure 5.11 come and go by the protocol.
+- **Runs** are in each row. The thesis has 30 or 40; large points have fewer here, since a full
+  figure 5.8 at 4,096 nodes alone moves 84 million messages. `seconds` are processor seconds of one
+  run.
+- **Noise**: the spread between seeds stands behind each mean. Delays of chapter 5 are constant, so
+  that differences there come from who subscribes and when who publishes. The same seed gives the
+  same numbers on every machine, but for the seconds.
+"""
+
+# By figure: what was chosen or fitted since the thesis does not say, and what remains different.
+CHOSEN = {
+    "2.9, 4.8": (
+        "the loads of chapter 4",
+        "a message's way to the single root is one hop more: below 128 nodes the curves are a hop "
+        "apart, not on top of each other",
+    ),
+    "3.1": (
+        "a rate of 0.012, and 0.115 N messages, fitted at 1,024 nodes",
+        'means of 47 and 6 are 41 indirect dependencies on average, and not "up to 31"',
+    ),
+    "chapter 4": (
+        "even in [0, 400] and sd 40, fitted to table 4.1 at 256 nodes; as stated beside it",
+        "as stated, aggregation is 3 to 8 times too rare; fitted, too frequent above 256 nodes",
+    ),
+    "4.9": ("one hop to root 0", ""),
+    "5.8": (
+        "",
+        "with all of 4,096 publishing, a node has 4,095 copies to send in little more than 1,000 "
+        "units: no trees make that +38.8 %",
+    ),
+    "table 5.1": ("a queue's length is what a copy meets, itself counted", ""),
+    "5.9": (
+        "waits are exponential with mean 100, fitted to one number",
+        "with constant delays hardly anything overtakes: fewer messages are held",
+    ),
+    "5.10": ("exponential gaps", "single trees need one hop more under every law"),
+    "5.11": ("changes a second over 20 s, and a minute over 10 min: both are rows", ""),
+    "5.12": ("how many publishers, and one or two queues at brokers: all are rows", ""),
+}
+
+
+def chosen() -> str:
+    lines = [
+        "## What was chosen, and what deviates", "", "| figure | chosen | remains different |",
+        "|---|---|---|",
+    ]  # fmt: skip
+    lines += [f"| {name} | {free} | {left} |" for name, (free, left) in CHOSEN.items()]
+    return "\n".join([*lines, ""])
+
+
+def machine() -> str:
+    model = "unknown processor"
+    info = Path("/proc/cpuinfo")
+    if info.exists() and (found := re.search(r"model name\s*:\s*(.+)", info.read_text())):
+        model = found[1].strip()
+    return f"{os.cpu_count()} cores ({model}), Python {platform.python_version()}"
+
+
+def tally(tables: Sequence[str]) -> str:
+    """How many claims hold, figure by figure."""
+    lines = ["| figure | claims | reproduced |", "|---|---|---|"]
+    for table in tables:
+        name = table.splitlines()[0].removeprefix("## ").partition(":")[0]
+        bad = table.count("\n- NOT reproduced: ")
+        good = table.count("\n- reproduced: ")
+        lines.append(f"| {name} | {good + bad} | {good} |")
+    return "\n".join(["## Claims", "", *lines, ""])
+
+
+def build(tables: Sequence[str], folder: Path, pictures: str, quick: bool) -> str:
+    """The page; `pictures` is where it will find them."""
+    size = "Small sizes (`--quick`). " if quick else ""
+    where = f"{size}Run on: {machine()}, shared with other work: seconds are upper bounds.\n"
+    drawn = [_with_picture(table, folder, pictures) for table in tables]
+    return "\n".join([HEAD, where, READINGS, chosen(), tally(tables), *drawn])
+
+
+def _with_picture(table: str, folder: Path, pictures: str) -> str:
+    heading, _, rest = table.partition("\n")
+    # `## Figure 5.6: ...`; a table's figure is called table-5.1.
+    name = heading.removeprefix("## Figure ").partition(":")[0]
+    file = f"figure-{name}.svg"
+    if not (folder / file).exists():
+        return table
+    return f"{heading}\n\n![Figure {name}]({pictures}{file})\n{rest}"
+
+
+def write(folder: Path, tables: Sequence[str], quick: bool) -> None:
+    """Beside the tables."""
+    (folder / NAME).write_text(build(tables, folder, "", quick))
+
+
+def publish(folder: Path, docs: Path, names: Sequence[str]) -> None:
+    """Into docs/: the figures of these names, as far as they have been run."""
+    files = [folder / f"figure-{name}.md" for name in names]
+    tables = [file.read_text() for file in files if file.exists()]
+    (docs / PICTURES).mkdir(exist_ok=True)
+    for name in names:
+        picture = folder / f"figure-{name}.svg"
+        if picture.exists():
+            shutil.copy(picture, docs / PICTURES / picture.name)
+    (docs / NAME).write_text(build(tables, folder, f"{PICTURES}/", False))
+
+
+if __name__ == "__main__":
+    from experiments.cube.__main__ import FIGURES
+
+    publish(ROOT / "out/experiments/cube", ROOT / "docs", [figure.name for figure in FIGURES])
