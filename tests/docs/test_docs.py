@@ -58,6 +58,18 @@ def test_the_commands_of_a_page_exist_with_their_options(page):
         assert used <= known, line
 
 
+def test_every_test_that_a_page_names_is_there():
+    """`test_of_some_words`, or `test_some_...` for all that begin so."""
+    sources = [path.read_text() for path in (ROOT / "tests").rglob("*.py")]
+    known = {name for text in sources for name in re.findall(r"def (test_\w+)", text)}
+    for page in PAGES:
+        for name, some in re.findall(r"`(test_\w+?)(_\.\.\.)?`", page.read_text()):
+            if some:
+                assert any(each.startswith(f"{name}_") for each in known), f"{page.name}: {name}"
+            elif name.count("_") > 2:
+                assert name in known, f"{page.name} names {name}"
+
+
 def test_every_link_to_a_file_leads_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):

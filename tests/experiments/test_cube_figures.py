@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -155,6 +156,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
 @pytest.mark.parametrize(("share", "nodes"), [(25, 64), (100, 32), (30, 128)])
 def test_a_point_of_5_6_and_5_7(order: str, share: int, nodes: int, kept: Kept) -> None:
     found = single.run("SRPT", order, share, nodes, 3)
+    assert kept.setting.far_first is (order == "far first")
     twin, latency = kept.twin()
     assert found["latency"] == pytest.approx(latency)
     assert found["last"] == pytest.approx(max(twin.latencies))
@@ -229,6 +231,28 @@ def test_a_point_of_5_11_without_churn(kept: Kept) -> None:
 def relayed(twin: Twin, kept: Kept) -> int:
     """Copies to nodes that do not hold the topic; the root is asked, and gets none."""
     return len(twin.relays - {kept.setting.root(TOPIC)}) * len(kept.publications)
+
+
+def test_readings_of_5_11_change_as_often_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[float, float]] = []
+
+    def noting(run: Run, median: float, every: float, until: float, rng: Random) -> int:
+        asked.append((median, until))
+        run.publish(0.0, 0)
+        return 0
+
+    monkeypatch.setattr(workloads, "churn", noting)
+    for reading, minutes in (("second", 1), ("minute", 1), ("second", 30), ("second", "static")):
+        churn.run_a("SRPT", 16, 5, 1, **{"changes a": reading, "t_med min": minutes})
+    assert asked == [(60_000.0, 20_000.0), (3_600_000.0, 600_000.0), (1_800_000.0, 20_000.0),
+                     (math.inf, 20_000.0)]  # fmt: skip
+    asked.clear()
+    for reading, percent in (("second", 1), ("second", 10), ("minute", 4)):
+        churn.run_b("SRPT", reading, percent, 16, 5, 1)
+    # The thesis's own medians: 69, 7 and (a second) 17 s.
+    assert asked == [(pytest.approx(69_315.0, abs=1.0), 20_000.0),
+                     (pytest.approx(6_931.0, abs=1.0), 20_000.0),
+                     (pytest.approx(60 * 17_329.0, abs=60.0), 600_000.0)]  # fmt: skip
 
 
 @pytest.mark.parametrize("publishers", [50, 64])
@@ -412,7 +436,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def texts(folder: Path) -> dict[str, str]:
     """The quick version of every figure."""
-    return {figure.name: figure.reproduce(folder, True, None) for figure in FIGURES}
+    return {
+        figure.name: figure.reproduce(folder, True, None if figure.name in CLAIMS else 1)
+        for figure in FIGURES
+    }
 
 
 CLAIMS = {
@@ -451,8 +478,11 @@ def test_every_row_says_its_size_its_runs_and_what_it_moved(texts: dict[str, str
 
 def test_pictures_stand_beside_the_tables(texts: dict[str, str], folder: Path) -> None:
     pictures = sorted(path.stem for path in (folder / "quick").glob("*.svg"))
-    numbers = ("10", "11a", "11b", "12", "6", "7", "8")
-    assert pictures == ["figure-2.9", *(f"figure-5.{number}" for number in numbers)]
+    numbers = (
+        "2.9 3.1 4.3 4.4 4.5 4.6 4.7 4.9 5.10 5.11a 5.11b 5.12 5.6 5.7 5.8 5.9 table-4.1 "
+        "table-4.2 table-4.3"
+    )
+    assert pictures == [f"figure-{number}" for number in numbers.split()]
     for path in (folder / "quick").glob("*.svg"):
         ElementTree.fromstring(path.read_text())
 
@@ -491,7 +521,7 @@ def test_logarithmic_axes_leave_out_what_they_cannot_show() -> None:
 def test_there_are_figures_for_all_that_single_trees_are_compared_in() -> None:
     numbers = [str(number) for figure in FIGURES for number in figure.numbers]
     wanted = "2.9 4.8 5.2 5.6 5.7 5.8 table-5.1 5.10 5.11a 5.11b 5.12"
-    assert numbers == wanted.split()
+    assert {*wanted.split()} < {*numbers}
     for figure in FIGURES:
         assert len(figure.points(False)) >= len(figure.points(True)) > 0
         assert any("experiments/cube/srpt.py" in pattern for pattern in figure.code)
@@ -501,8 +531,8 @@ def test_there_are_figures_for_all_that_single_trees_are_compared_in() -> None:
 
 def test_runs_are_many_where_they_are_small() -> None:
     by_size = {nodes: shown.runs(nodes, nodes**2) for nodes in shown.SIZES}
-    expected = {8: 40, 16: 40, 32: 40, 64: 40, 128: 40, 256: 40, 512: 10, 1024: 10}
-    assert by_size == {**expected, 2048: 3, 4096: 3}
+    expected = {8: 40, 16: 40, 32: 40, 64: 40, 128: 40, 256: 40, 512: 10, 1024: 4}
+    assert by_size == {**expected, 2048: 2, 4096: 1}
     chosen = {figure.name: figure for figure in FIGURES}
     for name in ("5.8", "table-5.1", "2.9"):
         figure = chosen[name]
@@ -530,7 +560,7 @@ def test_a_figure_is_asked_for_by_its_name(
     assert not (tmp_path / "quick" / "tables.md").exists(), "only all figures together are written"
     with pytest.raises(SystemExit):
         run_command(monkeypatch, "5.3", "--quick", "--out", str(tmp_path))
-    assert "'5.3' is not one of 2.9, 4.8, 5.2" in capsys.readouterr().err
+    assert "'5.3' is not one of 2.9, 4.8, 3.1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["meter", "several", "shown", "thesis", "workloads"])

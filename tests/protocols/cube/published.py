@@ -164,11 +164,11 @@ def standing_when_the_ack_leaves(patch: Patch) -> None:
 def counts_acknowledgements(patch: Patch) -> None:
     """A wave is over after so many acknowledgements, of whomever."""
 
-    def acknowledged(self: Any, child: int, ack: Any) -> Any:
+    def acknowledged(self: Any, child: int, ack: Any, now: float) -> Any:
         wave = self._waves.get((ack.kind, ack.topic, ack.source, ack.number))
         if wave is not None and wave.parts and child not in wave.parts:
             child = min(wave.parts)
-        return _acknowledged(self, child, ack)
+        return _acknowledged(self, child, ack, now)
 
     patch.setattr(Trees, "acknowledged", acknowledged)
 

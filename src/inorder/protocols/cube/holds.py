@@ -113,7 +113,6 @@ class Holds:
         """For each child what is free now, in an order that extends causality, and whether any of
         it was held before this input. The child with the longest way behind it comes first."""
         if not self._held:
-            self._came.clear()
             return []
         new = {*self._new}
         freed: dict[int, dict[Place, Pub[Any]]] = {}
