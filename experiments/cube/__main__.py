@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from experiments.command import command
 from experiments.cube import (
+    aggregation,
     answers,
     brokered,
-    bundles,
     churn,
     entries,
     example,
@@ -21,7 +21,7 @@ from experiments.figure import Figure
 FIGURES: list[Figure] = [
     trees.FIGURE,
     entries.FIGURE,
-    *bundles.FIGURES,
+    *aggregation.FIGURES,
     example.FIGURE,
     *single.FIGURES,
     *several.FIGURES,

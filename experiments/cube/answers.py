@@ -12,6 +12,7 @@ queues.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -25,7 +26,16 @@ from experiments.points import Numbers, Settings
 
 NODES, QUICK_NODES = 256, 64
 WAIT = 100.0
-LAWS = {"exponential": workloads.exponential, "even": lambda mean: workloads.even(2.0 * mean)}
+
+
+def _even(mean: float) -> workloads.Moment:
+    return workloads.even(2.0 * mean)
+
+
+LAWS: dict[str, Callable[[float], workloads.Moment]] = {
+    "exponential": workloads.exponential,
+    "even": _even,
+}
 
 
 class Waits(Trace):

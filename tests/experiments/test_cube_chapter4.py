@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from experiments.cube import bundles, chapter4, entries, shown, trees, vcube, workloads
+from experiments.cube import aggregation, bundles, chapter4, entries, shown, trees, vcube, workloads
 from experiments.cube.chapter4 import AGGR, PLAIN, Bundles, Played
 from experiments.cube.world import TOPIC, Run
 from experiments.figure import Row
@@ -247,15 +247,15 @@ def test_a_slow_rate_makes_barriers_of_one_entry(monkeypatch: pytest.MonkeyPatch
 
 
 def test_figures_of_the_same_runs_keep_them_once() -> None:
-    assert {figure.kept_as for figure in bundles.FIGURES} == {"chapter-4"}
-    for figure in bundles.FIGURES:
+    assert {figure.kept_as for figure in aggregation.FIGURES} == {"chapter-4"}
+    for figure in aggregation.FIGURES:
         for point in (*figure.points(True), *figure.points(False)):
             assert {*point} == {"load", "nodes", "payload", "trees"}
         assert max(point["nodes"] for point in figure.points(True)) <= 128
 
 
 def test_every_column_and_claim_of_chapter_4_is_measured(numbers: dict[str, Any]) -> None:
-    for figure in bundles.FIGURES:
+    for figure in aggregation.FIGURES:
         for column in figure.columns:
             assert column.key in numbers, column.key
         rows = [Row(point, [numbers]) for point in figure.points(False)]

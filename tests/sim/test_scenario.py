@@ -44,7 +44,11 @@ def test_the_examples_are_valid():
         ("[network]\ndelay = {law='odd'}", "network.delay", "'odd'"),
         ("[network]\ndelay = {law='normal', mean=-1, std=1}", "network.delay", "mean must be"),
         ("[network]\ndelay = {law='normal'}", "network.delay", "missing required field `mean`"),
-        ("[order]\nguarantee = 'luck'", "order.guarantee", "unknown guarantee 'luck'; known: causal"),
+        (
+            "[order]\nguarantee = 'luck'",
+            "order.guarantee",
+            "unknown guarantee 'luck'; known: causal",
+        ),
         ("[order]\nmode = 'hold'", "order.mode", "is not known here; nothing is allowed here"),
         ("[publishers]\ntopics = 'best'", "publishers.topics", "own, uniform, power, zipf, last"),
         ("[[subscribers]]\ncount = 1\n[[subscribers]]\nper = 7", "subscribers[2].per", "7 is not"),

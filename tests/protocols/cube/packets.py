@@ -46,9 +46,7 @@ class Known(Struct):
 
 
 class Packets:
-    def __init__(
-        self, names: list[str], judge: Judge, doubled: bool, direct: bool = True
-    ) -> None:
+    def __init__(self, names: list[str], judge: Judge, doubled: bool, direct: bool = True) -> None:
         self.names = names
         self.direct = direct
         self.judge = judge

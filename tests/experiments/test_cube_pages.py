@@ -1,0 +1,232 @@
+"""The figures of the thesis on the hypercube as the command makes them: tables and pictures."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from experiments.chart import Frame, line, marks, page
+from experiments.command import command
+from experiments.cube import (
+    shown,
+    single,
+    trees,
+    workloads,
+)
+from experiments.cube.__main__ import FIGURES
+from experiments.cube.world import CHAPTER_5, TOPIC, Run, Setting, srpt_world
+from experiments.figure import Figure, Row
+from experiments.points import Numbers, Settings, Store, run_all
+
+# A slow twin: trees from the definition of clusters, and queues copy by copy.
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cube")
+
+
+@pytest.fixture(scope="module")
+def texts(folder: Path) -> dict[str, str]:
+    """The quick version of every figure."""
+    return {
+        figure.name: figure.reproduce(folder, True, None if figure.name in CLAIMS else 1)
+        for figure in FIGURES
+    }
+
+
+CLAIMS = {
+    "2.9": ["[even in 1000] the root queues above 128"],
+    "5.2": ["relays of the single tree", "hops more"],
+    "5.6": ["proportional to log2 N"],
+    "5.7": ["the mean way stays the same", "no relays at 100 %"],
+    "5.8": ["saturates above 128 nodes", "with t_pp 1000 SRPT grows less"],
+    "5.11a": ["SRPT, 125 of 128, t_med 1 min [a second]"],
+    "5.12": ["[1 publishers, one] the fewer brokers", "[128 publishers, two] 64 brokers below"],
+}
+NOT_CLAIMS = {
+    "2.9": ["[even in 400, sd 40] the root queues above 128"],
+    "5.12": ["[1 publishers, one] 64 brokers below"],
+}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_quick_figures_reproduce_what_the_full_ones_do(name: str, texts: dict[str, str]) -> None:
+    lines = texts[name].splitlines()
+    for verdict, claims in (("reproduced", CLAIMS[name]), ("NOT reproduced", NOT_CLAIMS.get(name))):
+        for claim in claims or ():
+            (found,) = [each for each in lines if claim in each and "reproduced: " in each]
+            assert found.startswith(f"- {verdict}: ")
+
+
+def test_every_row_says_its_size_its_runs_and_what_it_moved(texts: dict[str, str]) -> None:
+    for figure in FIGURES:
+        head = next(line for line in texts[figure.name].splitlines() if line.startswith("| "))
+        cells = [cell.strip() for cell in head.split("|")]
+        assert {"messages moved", "seconds", "thesis"} < {*cells}
+        if figure.name != "5.2":  # always eight nodes, one run
+            assert {"nodes", "runs"} < {*cells}
+        assert "machine" in figure.setting
+
+
+def test_pictures_stand_beside_the_tables(texts: dict[str, str], folder: Path) -> None:
+    pictures = sorted(path.stem for path in (folder / "quick").glob("*.svg"))
+    numbers = (
+        "2.9 3.1 4.3 4.4 4.5 4.6 4.7 4.9 5.10 5.11a 5.11b 5.12 5.6 5.7 5.8 5.9 table-4.1 "
+        "table-4.2 table-4.3"
+    )
+    assert pictures == [f"figure-{number}" for number in numbers.split()]
+    for path in (folder / "quick").glob("*.svg"):
+        ElementTree.fromstring(path.read_text())
+
+
+def test_stated_numbers_are_drawn_over_the_curve_they_belong_to() -> None:
+    rows = [
+        Row({"curve": "SRPT", "order": order, "share": 25, "nodes": nodes},
+            [{"latency": 700.0, "pubs": 1800.0}])
+        for order in (single.NEAR, single.FAR)
+        for nodes in (2048, 4096)
+    ]  # fmt: skip
+    picture = ElementTree.fromstring(single.charts_56(rows)["figure-5.6.svg"])
+    assert len(picture.findall(".//{*}circle")) == 4
+    assert len(picture.findall(".//{*}polyline")) == 4
+
+
+def test_logarithmic_axes_leave_out_what_they_cannot_show() -> None:
+    layers = [line([1.0, 10.0, 100.0, 1000.0], [1.0, 10.0, 0.0, 100.0]),
+              marks([10.0], [10.0], colour=0)]  # fmt: skip
+    frame = Frame("both", layers, x_log=True, y_log=True, ticks=[1.0, 1000.0])
+    picture = ElementTree.fromstring(page([frame], height=260))
+    (drawn,) = picture.findall(".//{*}polyline")
+    places = [tuple(map(float, pair.split(","))) for pair in drawn.attrib["points"].split()]
+    assert len(places) == 3
+    (first, _), (second, _), (last, _) = places
+    assert second - first == pytest.approx((last - first) / 3, abs=0.1)
+    (_, low), (_, middle), (_, high) = places
+    assert middle == pytest.approx((low + high) / 2, abs=0.1)
+    (ring,) = picture.findall(".//{*}circle")
+    assert (float(ring.attrib["cx"]), float(ring.attrib["cy"])) == places[1]
+    assert ring.attrib["stroke"] == drawn.attrib["stroke"]
+    assert ring.attrib["fill"] == "none"
+    assert [text.text for text in picture.findall(".//{*}text")][-2:] == ["1", "1000"]
+
+
+def test_there_are_figures_for_all_that_single_trees_are_compared_in() -> None:
+    numbers = [str(number) for figure in FIGURES for number in figure.numbers]
+    wanted = "2.9 4.8 5.2 5.6 5.7 5.8 table-5.1 5.10 5.11a 5.11b 5.12"
+    assert {*wanted.split()} < {*numbers}
+    for figure in FIGURES:
+        assert len(figure.points(False)) >= len(figure.points(True)) > 0
+        assert any("experiments/cube/srpt.py" in pattern for pattern in figure.code)
+        largest = max(point.get("nodes", 8) for point in figure.points(True))
+        assert largest <= 128, "quick is small"
+
+
+def test_runs_are_many_where_they_are_small() -> None:
+    by_size = {nodes: shown.runs(nodes, nodes**2) for nodes in shown.SIZES}
+    expected = {8: 40, 16: 40, 32: 40, 64: 40, 128: 40, 256: 40, 512: 10, 1024: 4}
+    assert by_size == {**expected, 2048: 2, 4096: 1}
+    chosen = {figure.name: figure for figure in FIGURES}
+    for name in ("5.8", "table-5.1", "2.9"):
+        figure = chosen[name]
+        for point in figure.points(False):
+            assert figure.runs_at
+            copies = point["nodes"] ** 2 * point.get("share", 100) / 100
+            assert figure.runs_at(point) == shown.runs(point["nodes"], copies)
+
+
+# The command.
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
+    monkeypatch.setattr("sys.argv", ["experiments.cube", *arguments])
+    command("cube", "The thesis", FIGURES, "seconds")
+
+
+def test_a_figure_is_asked_for_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_command(monkeypatch, "5.2", "--quick", "--out", str(tmp_path))
+    run_command(monkeypatch, "--figure", "5.2", "--quick", "--out", str(tmp_path))
+    heads = [line for line in capsys.readouterr().out.splitlines() if line.startswith("## ")]
+    assert heads == ["## Figure 5.2: the trees of five subscribers of eight nodes"] * 2
+    assert not (tmp_path / "quick" / "tables.md").exists(), "only all figures together are written"
+    with pytest.raises(SystemExit):
+        run_command(monkeypatch, "5.3", "--quick", "--out", str(tmp_path))
+    assert "'5.3' is not one of 2.9, 4.8, 3.1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["meter", "several", "shown", "thesis", "workloads"])
+def test_examples_in_the_docstrings_are_true(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(f"experiments.cube.{name}"))
+    assert found.attempted > 0
+    assert found.failed == 0
+
+
+# Points in several processes.
+
+
+def squared(number: int, seed: int) -> Numbers:
+    return {"square": number * number + seed}
+
+
+def never(number: int, seed: int) -> Numbers:
+    raise AssertionError(f"{number} was known")
+
+
+def test_points_run_in_processes_give_what_they_give_in_one(tmp_path: Path) -> None:
+    points: list[Settings] = [{"number": number} for number in range(5)]
+    counts = [3, 0, 1, 2, 4]
+    alone = run_all(Store(tmp_path / "one"), points, counts, squared, "test", "v1")
+    assert [len(runs) for runs in alone] == counts
+    assert alone[4] == [{"square": 16 + seed} for seed in (1, 2, 3, 4)]
+    both = run_all(Store(tmp_path / "two"), points, counts, squared, "test", "v1", workers=2)
+    assert both == alone
+    again = run_all(Store(tmp_path / "two"), points, counts, never, "test", "v1", workers=2)
+    assert again == alone
+
+
+def test_a_failing_point_ends_the_figure_and_leaves_the_others(tmp_path: Path) -> None:
+    points: list[Settings] = [{"number": number} for number in range(5)]
+    with pytest.raises(AssertionError, match="was known"):
+        run_all(Store(tmp_path), points, 1, never, "test", "v1", workers=2)
+
+
+def test_a_figure_with_runs_of_its_own_shows_them(tmp_path: Path) -> None:
+    figure = replace(
+        single.FIGURES[0], points=lambda quick: [
+            {"curve": "SRPT", "order": single.FAR, "share": 100, "nodes": nodes}
+            for nodes in (8, 16)
+        ],
+        runs_at=lambda point: 1 if point["nodes"] == 16 else 9, runs=4, workers=1,
+    )  # fmt: skip
+    text = figure.reproduce(tmp_path, False, None)
+    assert "1 to 4 runs a point" in text
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| SRPT")]
+    assert [(row[3], row[4]) for row in rows] == [("8", "4"), ("16", "1")]
+    # A number of runs that is asked for holds for all.
+    assert "2 runs a point" in figure.reproduce(tmp_path, False, 2)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_a_paired_run_draws_for_an_event_what_it_draws_in_another_run(paired: bool) -> None:
+    last = []
+    for extra in (False, True):
+        setting = Setting(1, 32, {TOPIC: range(32)}, {TOPIC: 0})
+        run = Run(srpt_world, setting, workloads.links(workloads.CHAPTER_4[0]), paired=paired)
+        if extra:
+            run.publish(0.0, 5)
+        run.publish(5000.0, 3)
+        run.go()
+        last.append(run.latencies().last["n03:1"])
+    assert (last[0] == last[1]) is paired
+
+
+def test_links_are_those_of_the_thesis() -> None:
+    assert (CHAPTER_5.processing, CHAPTER_5.transmission) == (1.0, 1.0)
+    assert CHAPTER_5.propagation.mean == 100.0
+    assert isinstance(trees.FIGURE, Figure)
