@@ -207,6 +207,29 @@ def test_a_point_of_5_10(kept: Kept) -> None:
     assert found["moved"] == sum(map(len, twin.waits.values()))
 
 
+def test_topics_of_5_10_are_popular_by_rank_or_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = {}
+    for law in (topics.EVEN, topics.ZIPF):
+        with monkeypatch.context() as patch:
+            kept = Kept(patch)
+            topics.run("SRPT", law, 16, 512, 1)
+        shares[law] = sum(topic == "t1" for *_, topic in kept.publications) / 512
+    assert shares[topics.EVEN] == pytest.approx(1 / 128, abs=0.015)
+    assert shares[topics.ZIPF] == pytest.approx(0.1217, abs=0.05)
+
+
+def test_roots_are_drawn_for_each_topic_and_run() -> None:
+    held = {f"t{number}": range(16) for number in range(40)}
+    one, other = (Setting(seed, 16, held) for seed in (1, 2))
+    roots = [one.root(topic) for topic in held]
+    assert {*roots} <= {*range(16)}
+    assert len({*roots}) > 8
+    assert roots != [other.root(topic) for topic in held]
+    assert roots == [Setting(1, 16, held).root(topic) for topic in held]
+    assert {Setting(seed, 16, held, brokers=4).root("t0") for seed in range(40)} == {0, 1, 2, 3}
+    assert Setting(1, 16, held, {"t0": 9}).root("t0") == 9
+
+
 def test_a_point_of_5_11_without_churn(kept: Kept) -> None:
     found = churn.run_a("SRPT", 64, 20, 1, **{"changes a": "second", "t_med min": churn.STATIC})
     assert [at for at, _, _ in kept.publications] == [500.0 * (n + 1) for n in range(40)]

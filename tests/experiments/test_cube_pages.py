@@ -184,6 +184,7 @@ def test_points_run_in_processes_give_what_they_give_in_one(tmp_path: Path) -> N
     alone = run_all(Store(tmp_path / "one"), points, counts, squared, "test", "v1")
     assert [len(runs) for runs in alone] == counts
     assert alone[4] == [{"square": 16 + seed} for seed in (1, 2, 3, 4)]
+    assert len([*(tmp_path / "one").glob("*.json")]) == sum(counts), "no run that is not asked for"
     both = run_all(Store(tmp_path / "two"), points, counts, squared, "test", "v1", workers=2)
     assert both == alone
     again = run_all(Store(tmp_path / "two"), points, counts, never, "test", "v1", workers=2)

@@ -73,7 +73,7 @@ def judged(made: Scenario, seeds: int) -> tuple[Counter[str], Counter[str], int]
 @pytest.mark.parametrize("churn", [False, True], ids=["stay", "churn"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_promises_are_kept_over_trusted_links(order, churn):
-    _, account, delivered = judged(scenario(order, FAIR, churn=churn), 4)
+    _, account, delivered = judged(scenario(order, FAIR, churn=churn), 10)
     assert delivered > 100
     assert (account["relays"] > 0) == churn
 
@@ -81,7 +81,7 @@ def test_promises_are_kept_over_trusted_links(order, churn):
 @pytest.mark.parametrize("churn", [False, True], ids=["stay", "churn"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_promises_are_kept_in_foul_weather(order, churn):
-    marks, account, delivered = judged(scenario(order, SESSIONS, weather=True, churn=churn), 4)
+    marks, account, delivered = judged(scenario(order, SESSIONS, weather=True, churn=churn), 10)
     assert delivered > 100
     # The weather has hit: frames were sent again, came again, and came before their turn.
     assert min(marks["resend"], account["frames_again"], account["frames_early"]) > 20

@@ -10,11 +10,12 @@ from msgspec import structs
 
 from inorder.core.event import Event
 from inorder.protocols.cube.messages import Ack, Act, Pub, Sub, Uns
+from inorder.protocols.cube.trees import Trees
 from inorder.sim.pool import Op
 from tests.protocols.cube.judge import Broken, Judge
 from tests.protocols.cube.packets import Packets
 from tests.protocols.cube.published import leaves_at_the_call
-from tests.protocols.cube.world import Drawn, Plan, broken, draw, run, shrunk, story
+from tests.protocols.cube.world import Cube, Drawn, Plan, broken, draw, run, shrunk, story
 
 # `make explore` runs more of them: python -m tests.protocols.cube.world --schedules N
 SCHEDULES = int(os.environ.get("INORDER_SCHEDULES", "3000"))
@@ -272,3 +273,43 @@ def test_a_plan_can_be_written_by_hand():
     drawn = run(Plan(1, 4, 1, members=(0, 1), programs=calls))
     assert drawn.judge.members("t") == {"p00", "p01", "p02"}
     assert drawn.packets.counts["Sub"] == 3
+
+
+def test_acknowledgements_that_wait_for_room_end_in_no_deadlock(monkeypatch):
+    """A member that holds anything back acknowledges no publications: the sources stop at their
+    windows, and what it waits for still comes."""
+    monkeypatch.setattr("inorder.protocols.cube.peer.HELD_EVENTS_MAX", 0)
+    withheld = 0
+    acknowledge = Trees._acknowledge
+
+    def counted(self, parent, key, *more):
+        nonlocal withheld
+        before = len(self._withheld)
+        acknowledge(self, parent, key, *more)
+        withheld += len(self._withheld) - before
+
+    monkeypatch.setattr(Trees, "_acknowledge", counted)
+    for seed in range(SCHEDULES // 6):
+        judged(draw(seed))
+    assert withheld > SCHEDULES / 30
+
+
+def test_a_member_that_holds_too_much_stops_its_source(monkeypatch):
+    monkeypatch.setattr("inorder.protocols.cube.peer.HELD_EVENTS_MAX", 0)
+    made = Cube(["a", "b", "c", "d"], ["t"], 1, "causal", ["a", "b", "c"])
+    for node, link in (("a", ("a", "b")), ("b", ("b", "c"))):
+        made.perform(node, Op("publish", ("t",)))
+        made.take(next(step for step in made.steps() if (step.source, step.node) == link))
+    assert made.peer("c").inner.waiting == 1, "b:1 rests on a:1, which has not come to c"
+    for _ in range(2):
+        made.perform("b", Op("publish", ("t",)))
+    quiet = [step for step in made.steps() if (step.source, step.node) != ("a", "c")]
+    while quiet:
+        made.take(quiet[0])
+        quiet = [step for step in made.steps() if (step.source, step.node) != ("a", "c")]
+    launched = {event for event in made.judge.launches if event.startswith("b:")}
+    assert launched == {"b:1", "b:2"}, "b:2 was acknowledged before the peer saw how much it held"
+    while steps := made.steps():
+        made.take(steps[0])
+    made.finish()
+    assert {"b:3"} < {*made.judge.launches}

@@ -20,6 +20,7 @@ from typing import Any
 
 from inorder.core.effect import Effect, Persist
 from inorder.core.errors import BadMessage
+from inorder.core.limits import STAMP_NUMBER_MAX
 from inorder.core.table import Numbers
 from inorder.protocols.cube.bundler import Bundler
 from inorder.protocols.cube.messages import (
@@ -127,7 +128,8 @@ class Joining(ABC):
         return topic
 
     def _check_source(self, parent: int, source: int, number: int) -> None:
-        if not 0 <= source < len(self._names) or source == self._me or number < 1:
+        known = 0 <= source < len(self._names) and source != self._me
+        if not known or not 1 <= number <= STAMP_NUMBER_MAX:
             raise BadMessage(self._names[parent], f"number {number} of peer {source}")
 
     def _write(self, name: str, topic: Topic) -> None:
@@ -166,7 +168,7 @@ class Joining(ABC):
 
     def _on_sub(self, parent: int, sub: Sub, now: float) -> None:
         self._check_source(parent, sub.source, sub.change)
-        if sub.role not in (MEMBER, SOURCE) or sub.base < 1:
+        if sub.role not in (MEMBER, SOURCE) or not 1 <= sub.base <= STAMP_NUMBER_MAX:
             raise BadMessage(self._names[parent], f"role {sub.role}, from number {sub.base} on")
         if self._is_fenced(sub.source, sub.life, now):
             return

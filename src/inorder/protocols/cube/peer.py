@@ -159,7 +159,7 @@ class Peer(Serving):
         try:
             if handler is None:
                 self._receive_other(source, message, now)
-            elif source in self._ids and self._trees.links is None:
+            elif source in self._ids and source != self.name and self._trees.links is None:
                 handler(self._ids[source], message, now)
             else:
                 raise BadMessage(source, f"{type(message).__name__} is nothing for a peer")
@@ -181,7 +181,7 @@ class Peer(Serving):
             self._pass(self.inner.receive(source, message, now), now)
 
     def _receive_framed(self, source: str, message: Frame[Any] | SessionAck, now: float) -> None:
-        if self._trees.links is None:
+        if self._trees.links is None or source == self.name:
             raise BadMessage(source, "speaks in a session, and this peer does not")
         if not self._hear(source, message, now):
             return

@@ -14,7 +14,7 @@ from abc import abstractmethod
 from typing import Any, cast
 
 from inorder.core.effect import Answer, Diffuse, Launched, Note
-from inorder.core.errors import InorderError
+from inorder.core.errors import BadMessage, InorderError
 from inorder.core.machine import Client, Machine
 from inorder.core.member import SEQ_BLOCK
 from inorder.protocols.cube.messages import GONE, KEPT, MEMBER, PUB, SOURCE, SUB, UNS, Pub
@@ -72,11 +72,15 @@ class Serving(Surviving):
         if not topic.wanted:
             return  # the application has left; the peer has not yet
         source = self._names[pub.source]
-        if self._placing is not None:
-            place = ((pub.topic, pub.source), pub.number)
-            self._pass(self._placing.placed(place, source, pub.body, now), now)
-        elif 0 < topic.counts[pub.source] <= pub.number:
-            self._pass(self.inner.receive(source, pub.body, now), now)
+        try:
+            if self._placing is not None:
+                place = ((pub.topic, pub.source), pub.number)
+                self._pass(self._placing.placed(place, source, pub.body, now), now)
+            elif 0 < topic.counts[pub.source] <= pub.number:
+                self._pass(self.inner.receive(source, pub.body, now), now)
+        except BadMessage:
+            # It has come and goes on to others all the same: what is in it is not for this network.
+            self._out.append(Note("bad_frame", source))
 
     def _spread(self, name: str, topic: Topic, message: Any, answer: Answer | None) -> int:
         """Send a message of this peer's to all members; its number."""

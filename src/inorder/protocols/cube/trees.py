@@ -28,6 +28,7 @@ from typing import Any
 
 from inorder.core.effect import Answer, Effect, Send
 from inorder.core.errors import BadFrame, BadMessage
+from inorder.core.limits import STAMP_NUMBER_MAX
 from inorder.protocols.cube.bundler import BUNDLE, Bundler
 from inorder.protocols.cube.links import PeerLinks
 from inorder.protocols.cube.messages import (
@@ -211,7 +212,8 @@ class Trees:
             self.bundler.put(parent, Ack(*key, (), again))
 
     def _check(self, source: int, standing: Standing) -> None:
-        known = len(standing) in (4, 5) and min(standing[1:]) >= 1
+        numbers = standing[1:]
+        known = len(standing) in (4, 5) and min(numbers) >= 1 and max(numbers) <= STAMP_NUMBER_MAX
         if not (known and 0 <= standing[0] < len(self._names) and standing[2] in (MEMBER, SOURCE)):
             raise BadMessage(self._names[source], f"says {standing} of a peer")
 
