@@ -90,9 +90,10 @@ class Wording:
         return f"Ack {kind} {ack.topic} {what}" + (f", says{said}" if said else "")
 
     def _standing(self, standing: Standing) -> str:
-        peer, change, role, following = standing
+        peer, change, role, following, *life = standing
         source = " source" if role == SOURCE else ""
-        return f"{self._name(peer)} change {change}{source} next {following}"
+        again = f" life {life[0]}" if life else ""
+        return f"{self._name(peer)} change {change}{source} next {following}{again}"
 
     def _name(self, number: int) -> str:
         return self._names[number] if 0 <= number < len(self._names) else f"peer {number}"
