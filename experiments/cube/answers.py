@@ -109,7 +109,9 @@ def judge(rows: list[Row]) -> list[str]:
             ours = row.mean(key) * (100.0 if quantity.endswith("[%]") else 1.0)
             claim = f"(5.9; {questions} asking) {quantity}"
             theirs = thesis.stated("5.9", quantity, **at)
-            lines.append(shown.close(claim, ours, theirs, 0.2))
+            # Nearly all: what counts is how many are not.
+            within = 0.02 if key in ("not held", "below 10") else 0.2
+            lines.append(shown.close(claim, ours, theirs, within))
     return lines
 
 

@@ -99,9 +99,12 @@ def judge(rows: list[Row]) -> list[str]:
     lines = []
     for publishers in sorted({row.settings["publishers"] for row in rows}):
         some = shown.where(rows, publishers=publishers)
-        single = shown.where(some, curve=SINGLE)[0]
+        single = shown.only(some, curve=SINGLE)
         for queues in (ONE, TWO):
-            few, middle, many = shown.where(some, curve="SRPT-B", queues=queues)
+            brokered = shown.where(some, curve="SRPT-B", queues=queues)
+            if single is None or len(brokered) < 3:
+                continue
+            few, middle, many = brokered
             reading = f"[{publishers} publishers, {queues}]"
             lines += [
                 holds(

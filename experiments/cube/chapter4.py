@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import Any
@@ -147,12 +147,7 @@ class Played:
         meter = self.meter
         counts, packets = meter.messages, meter.packets
         several = packets - counts[1]
-        by_class = {name: counts[number] for number, name in enumerate(SEVERAL[:5], 1)}
-        by_class["6 to 15"] = sum(n for size, n in counts.items() if 6 <= size <= 15)
-        by_class["more"] = sum(n for size, n in counts.items() if size > 15)
-        sizes = dict.fromkeys(SIZES, 0)
-        for size, count in meter.bytes.items():
-            sizes[SIZES[min(4, max(0, (size - 1) // 100))]] += count
+        by_class, sizes = by_messages(counts), by_bytes(meter.bytes)
         total = sum(size * count for size, count in meter.bytes.items())
         return {
             "packets": packets,
@@ -191,25 +186,58 @@ class Played:
         counts = list(self.meter.dependencies.values())
         classes = {"none": (0, 0), "1 to 4": (1, 4), "5 to 9": (5, 9), "10 to 12": (10, 12)}
         shares = {
-            f"rests on {name}": sum(low <= count <= high for count in counts) / len(counts)
+            f"rests on {name}": between(counts, low, high) / len(counts)
             for name, (low, high) in classes.items()
         }
-        above = sum(count > 12 for count in counts) / len(counts)
+        above = 1.0 - between(counts, 0, 12) / len(counts)
         return {**shares, "rests on above 12": above, "rests on most": max(counts)}
 
     def _nodes(self) -> Numbers:
         held = self.times.most_held()
         most = [self.meter.most.get(name, 0) for name in self.run.names]
         return {
-            "nodes to 50": sum(count <= 50 for count in held),
-            "nodes above 250": sum(count > 250 for count in held),
+            "nodes to 50": between(held, 0, 50),
+            "nodes above 250": len(held) - between(held, 0, 250),
             "held at once": max(held),
-            "7 to 11": sum(7 <= count <= 11 for count in most) / len(most),
-            "8 to 12": sum(8 <= count <= 12 for count in most) / len(most),
+            "7 to 11": between(most, 7, 11) / len(most),
+            "8 to 12": between(most, 8, 12) / len(most),
             "largest packets": dict(sorted(Counter(most).items())),
             "most held": dict(sorted(Counter(count // 25 * 25 for count in held).items())),
             "mode": Counter(most).most_common(1)[0][0],
         }
+
+
+def by_messages(packets: Mapping[int, int]) -> dict[str, int]:
+    """Packets with so many messages in the classes of table 4.2.
+
+    >>> by_messages({5: 1, 6: 2, 15: 4, 16: 8})["6 to 15"]
+    6
+    """
+    counts = {name: packets.get(number, 0) for number, name in enumerate(SEVERAL[:5], 1)}
+    counts["6 to 15"] = sum(count for size, count in packets.items() if 6 <= size <= 15)
+    counts["more"] = sum(count for size, count in packets.items() if size > 15)
+    return counts
+
+
+def by_bytes(packets: Mapping[int, int]) -> dict[str, int]:
+    """Packets of so many bytes in the classes of table 4.3.
+
+    >>> by_bytes({100: 1, 101: 2, 400: 4, 401: 8, 1500: 16})
+    {'to 100': 1, 'to 200': 2, 'to 300': 0, 'to 400': 4, 'above 400': 24}
+    """
+    counts = dict.fromkeys(SIZES, 0)
+    for size, count in packets.items():
+        counts[SIZES[min(4, (size - 1) // 100)]] += count
+    return counts
+
+
+def between(values: Sequence[int], low: int, high: int) -> int:
+    """How many are from one to the other, both included.
+
+    >>> between([6, 7, 11, 12], 7, 11)
+    2
+    """
+    return sum(low <= value <= high for value in values)
 
 
 def run(load: str, nodes: int, payload: int, trees: str, seed: int) -> Numbers:

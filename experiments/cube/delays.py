@@ -29,6 +29,8 @@ from experiments.points import Settings
 
 def judge_44(rows: list[Row]) -> list[str]:
     mine = fitted(rows)
+    if not mine:
+        return []
     least, largest = mine[0], mine[-1]
     lines = []
     if largest.settings["nodes"] == LARGE:
@@ -237,9 +239,9 @@ def judge_49(rows: list[Row]) -> list[str]:
             holds(f"(4.9) single tree: at least {most:g} % {quantity[:-4]} from 32 nodes on: "
                   f"{listed} %", good)
         )  # fmt: skip
-    single = shown.where(rows, trees=SINGLE)
-    if single and single[-1].settings["nodes"] == LARGE:
-        last, before = single[-1], single[-2]
+    last = shown.only(rows, trees=SINGLE, nodes=LARGE)
+    before = shown.only(rows, trees=SINGLE, nodes=LARGE // 2)
+    if last and before:
         drops = last.mean(f"{AGGR} aggregations") < before.mean(f"{AGGR} aggregations")
         lines.append(holds("(4.9) the single tree's aggregations drop at 1,024 nodes", drops))
     return lines

@@ -93,21 +93,28 @@ def judge_58(rows: list[Row]) -> list[str]:
                 min(grows) > 1.8,
             )
         )
+    return [*lines, *_judge_slow(full, rows), *versus.publishers(rows)]
+
+
+def _judge_slow(full: list[Row], rows: list[Row]) -> list[str]:
+    """Figure (b) against (a), up to the largest size that both have."""
     slow = shown.where(rows, curve=SRPT, share=100, propagation=1000)
-    largest = slow[-1].settings["nodes"]
-    least = {rows[0].settings["propagation"]: rows for rows in (full, slow)}
-    growth = {
-        propagation: some[-1].mean("latency") / some[0].mean("latency")
-        for propagation, some in least.items()
-    }
-    lines.append(
+    sizes = {row.settings["nodes"] for row in full} & {row.settings["nodes"] for row in slow}
+    if not sizes:
+        return []
+    growth = {}
+    for propagation, some in ((100, full), (1000, slow)):
+        least, largest = (shown.only(some, nodes=nodes) for nodes in (min(sizes), max(sizes)))
+        assert least is not None
+        assert largest is not None
+        growth[propagation] = largest.mean("latency") / least.mean("latency")
+    return [
         holds(
-            f"(5.8b) with t_pp 1000 SRPT grows less: {growth[1000]:.1f} times up to {largest} "
+            f"(5.8b) with t_pp 1000 SRPT grows less: {growth[1000]:.1f} times up to {max(sizes)} "
             f"nodes, {growth[100]:.1f} times with 100",
             growth[1000] < growth[100],
         )
-    )
-    return [*lines, *versus.publishers(rows)]
+    ]
 
 
 def charts_58(rows: list[Row]) -> dict[str, str]:

@@ -46,7 +46,7 @@ def judge(rows: list[Row]) -> list[str]:
     lines = []
     for curve in PROTOCOLS:
         mine = shown.where(rows, curve=curve)
-        most = max(row.settings["messages"] for row in mine)
+        most = max((row.settings["messages"] for row in shown.where(mine, law=ZIPF)), default=0)
         even, skewed = (shown.only(mine, law=law, messages=most) for law in (EVEN, ZIPF))
         if even is None or skewed is None:
             continue
@@ -77,9 +77,10 @@ def charts(rows: list[Row]) -> dict[str, str]:
     def theirs(row: Row) -> float | None:
         at = {key: row.settings[key] for key in ("curve", "messages")}
         above = shown.number("5.10", "latency, Zipf above uniform [%]", **at)
-        if above is None or row.settings["law"] != ZIPF:
+        uniform = even.get((at["curve"], at["messages"]))
+        if above is None or uniform is None or row.settings["law"] != ZIPF:
             return None
-        return even[at["curve"], at["messages"]] * (1.0 + above / 100.0)
+        return uniform * (1.0 + above / 100.0)
 
     layers = shown.curves(
         shown.named(rows, "curve", "law"), "messages", lambda row: row.mean("latency"), theirs

@@ -12,7 +12,8 @@ from experiments.cube.vcube import VCUBE
 from experiments.figure import Row, holds
 
 SRPT = "SRPT"
-NEAR = "near first"
+# Both with the same order of copies.
+FAR = "far first"
 
 
 def _percent(row: Row, base: Row, key: str = "latency") -> float:
@@ -34,7 +35,7 @@ def by_size(rows: Sequence[Row]) -> list[str]:
     lines = []
     at = {"nodes": 4096, "share": 25}
     ours = shown.only(rows, curve=VCUBE, **at)
-    theirs = shown.only(rows, curve=SRPT, order=NEAR, **at)
+    theirs = shown.only(rows, curve=SRPT, order=FAR, **at)
     if ours and theirs:
         for key, quantity in (("latency", "latency, VCube-PS below SRPT [%]"),
                               ("pubs", "PUB, VCube-PS below SRPT [%]")):  # fmt: skip
@@ -46,7 +47,7 @@ def by_size(rows: Sequence[Row]) -> list[str]:
     gaps = {
         row.settings["nodes"]: single.mean("latency") - row.mean("latency")
         for row in full
-        if (single := shown.only(rows, curve=SRPT, order=NEAR, share=100,
+        if (single := shown.only(rows, curve=SRPT, order=FAR, share=100,
                                  nodes=row.settings["nodes"]))
     }  # fmt: skip
     if gaps:
@@ -67,7 +68,7 @@ def by_size(rows: Sequence[Row]) -> list[str]:
 def by_share(rows: Sequence[Row]) -> list[str]:
     """Figure 5.7."""
     mine = shown.where(rows, curve=VCUBE)
-    single = shown.where(rows, curve=SRPT, order=NEAR)
+    single = shown.where(rows, curve=SRPT, order=FAR)
     if not mine or not single:
         return []
     lines = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 from collections import Counter
 from heapq import heappop, heappush
 from itertools import count
@@ -278,3 +279,15 @@ def test_claims_of_table_4_1_are_judged_by_what_is_stated(numbers: dict[str, Any
     assert bundles.paper_41({"nodes": 256}) == "49262 (-24.54 %), 15.41 %"
     assert shown.where([], nodes=1) == []
     assert vcube.HEADER == 20
+
+
+def test_examples_in_the_docstrings_are_true() -> None:
+    found = doctest.testmod(chapter4)
+    assert found.attempted > 3
+    assert found.failed == 0
+
+
+def test_a_packet_as_large_as_the_largest_plain_one_is_not_above_it() -> None:
+    alone = chapter4.run(LOAD, 8, 50, "source", 1)
+    assert alone["aggr aggregations"] == 0
+    assert alone["above all plain"] == 0.0

@@ -27,7 +27,7 @@ from experiments.cube import (
 from experiments.cube.__main__ import FIGURES
 from experiments.cube.meter import Meter, Trace
 from experiments.cube.world import TOPIC, Run, Setting, vcube_world
-from experiments.figure import NOT_RUN, Row
+from experiments.figure import NOT_RUN, Figure, Row
 
 from inorder.core.event import event_id
 from inorder.protocols.cube.messages import PUB, Ack, Packet, Pub
@@ -232,6 +232,10 @@ def test_a_point_of_5_9(questions: int, monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_numbers_of_5_9_are_shares_of_the_same_messages() -> None:
     found = answers.run(16, 1, "exponential", 100.0, 1)
     assert found["messages"] == 16 * 15
+    counts = found["dependencies"]
+    assert found["fewer than 5"] == sum(n for size, n in counts.items() if size < 5) / 16
+    assert found["fewer than 15"] == sum(n for size, n in counts.items() if size < 15) / 16
+    assert found["one"] == counts[1] / 16
     assert 0.0 < found["one"] <= found["fewer than 5"] <= found["fewer than 15"] <= 1.0
     assert found["not held"] <= found["below 10"]
     assert sum(found["dependencies"].values()) == 16
@@ -246,6 +250,21 @@ def test_answers_wait_for_all_questions() -> None:
 
 
 # Acknowledgements.
+
+
+def test_a_publisher_stops_and_waits() -> None:
+    """The second publication of a node is made when everybody has acknowledged the first."""
+    last = {}
+    for window in (None, 2):
+        cube = vcube.Cube() if window is None else vcube.Cube(window=window)
+        run = Run(vcube_world, Setting(1, 8, {TOPIC: range(8)}, cube=cube))
+        for _ in range(2):
+            run.publish(0.0, 3)
+        run.go()
+        last[window] = run.world.agenda.now
+    # Three hops there and three back, twice; with a window of 2 both at once.
+    assert last[None] > 1.9 * last[2]
+    assert last[None] == pytest.approx(2 * 6 * 102.0, abs=10.0)
 
 
 def test_acknowledgements_beside_delay_nobody() -> None:
@@ -294,7 +313,7 @@ def test_claims_of_one_publisher_are_judged() -> None:
     at = {"nodes": 4096, "share": 25}
     rows = [
         rows_of({"curve": PS, "order": single.FAR, **at}, latency=533.0, pubs=1023.0),
-        rows_of({"curve": "SRPT", "order": single.NEAR, **at}, latency=720.0, pubs=1830.0),
+        rows_of({"curve": "SRPT", "order": single.FAR, **at}, latency=720.0, pubs=1830.0),
     ]
     lines = versus.by_size(rows)
     assert any(line.startswith("reproduced: (5.6) latency, VCube-PS below") for line in lines)
@@ -379,3 +398,71 @@ def test_every_figure_of_the_evaluation_is_here() -> None:
     assert {*wanted.split()} <= {*numbers}
     stated = {each.figure.replace(" ", "-") for each in thesis.STATED} - {"5.1"}
     assert stated <= {*numbers}
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=[figure.name for figure in FIGURES])
+def test_any_part_of_a_figure_can_be_judged_and_drawn(figure: Figure) -> None:
+    """Whatever has been run: every half of the points, and each point alone."""
+    points = figure.points(False)
+    histograms = {"dependencies": {"1": 2}, "largest packets": {"3": 4}, "most held": {"0": 1}}
+    keys = [column.key for column in figure.columns]
+    numbers: dict[str, Any] = dict.fromkeys((*keys, "hops", "tree", "pubs", "root", "wait"), 1.0)
+    for key, value in histograms.items():
+        numbers |= {key: value, f"aggr {key}": value, f"plain {key}": value}
+    for name in ("latency", "false", "guests", "several", *versus_keys(figure)):
+        numbers.setdefault(name, 1.0)
+    parts = [
+        points[0::2],
+        points[1::2],
+        *([point] for point in points[:: max(1, len(points) // 9)]),
+    ]
+    for part in parts:
+        rows = [Row(point, [numbers]) for point in part]
+        assert all("reproduced: " in line for line in figure.judge(rows))
+        for picture in figure.charts(rows).values():
+            assert picture.startswith("<svg")
+
+
+def versus_keys(figure: Figure) -> set[str]:
+    """What chapter 4's judges read of their runs, besides their own columns."""
+    return {column.key for other in FIGURES if other.kept_as == figure.kept_as
+            for column in other.columns}  # fmt: skip
+
+
+def test_waits_for_answers_have_the_mean_that_is_asked_for() -> None:
+    rng = Random(1)
+    for law in answers.LAWS.values():
+        drawn = [law(100.0)(rng) for _ in range(4000)]
+        assert sum(drawn) / 4000 == pytest.approx(100.0, rel=0.05)
+
+
+def test_how_long_is_told_by_the_deliveries_that_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, waits = played = answers.play(16, 1, "exponential", 100.0, 1)
+    waits.waits = [0.0, 0.0, 5.0, 20.0, 51.0]
+    monkeypatch.setattr(answers, "play", lambda *args: played)
+    found = answers.run(16, 1, "exponential", 100.0, 1)
+    assert (found["not held"], found["below 10"], found["above 50"]) == (0.4, 0.6, 1)
+    assert found["longest"] == 51.0
+
+
+def test_claims_of_sessions_and_brokers_and_queues_are_judged() -> None:
+    def session(median: object, latency: float) -> Row:
+        settings = {"curve": PS, "changes a": "second", "t_med min": median, "nodes": 4096,
+                    "subscribers": 500}  # fmt: skip
+        return rows_of(settings, latency=latency)
+
+    still = session("static", 100.0)
+    assert versus.sessions([still, session(1, 109.0)])[0].startswith("reproduced: ")
+    assert versus.sessions([still, session(1, 111.0)])[0].startswith("NOT reproduced: ")
+    at = {"publishers": 50, "queues": "one"}
+    rows = [
+        rows_of({"curve": PS, **at, "brokers": 0}, latency=78.0),
+        rows_of({"curve": "SRPT-B", **at, "brokers": 256}, latency=100.0),
+    ]
+    assert [line[:11] for line in versus.brokers(rows)] == ["reproduced:"] * 2
+    row = rows_of({"curve": PS, "mean": several.MET, "nodes": 1024},
+                  **{name: thesis.stated("table 5.1", PS, queue=name, nodes=1024)
+                     for name in several.NAMES[:-1]})  # fmt: skip
+    lines = versus.queues([row], several.NAMES[:-1], several.MET)
+    assert len(lines) == 9
+    assert all(line.startswith("reproduced: ") for line in lines)

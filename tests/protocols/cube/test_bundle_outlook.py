@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inorder.core.effect import Send
 from inorder.core.errors import BadMessage
 from inorder.core.event import Event
 from inorder.core.place import Place
@@ -256,3 +257,31 @@ def test_a_timer_of_somebody_unknown_is_nothing():
     network = Static(4, aggregate="timer")
     assert network.peers[0].fire("cube/bundle/who", 0.0) == []
     assert Static(4).peers[0].fire("cube/bundle/p001", 0.0) == []
+
+
+def test_a_peer_that_has_only_acknowledgements_left_is_not_idle():
+    network = Static(4, aggregate="timer", tau=1.0)
+    words = Published(Event("p001", 1, "t"))
+    peer = network.peers[0]
+    peer.receive("p001", Pub("t", 1, 1, b"", words), 0.0)
+    assert not peer.idle
+    [sent] = [each for each in peer.fire("cube/bundle/p001", 1.0) if isinstance(each, Send)]
+    assert sent == Send("p001", Ack(3, "t", 1, 1))
+    assert peer.idle
+
+
+def test_what_has_been_put_in_the_same_input_is_dropped_with_the_rest():
+    network, bundler = holding()
+    bundler.put(5, Ack(3, "t", 5, 1))
+    bundler.put(6, Ack(3, "t", 6, 1))
+    bundler.drop(5)
+    effects = network.peers[4]._done(0.0)
+    assert effects == [Send("p006", Ack(3, "t", 6, 1))]
+
+
+@pytest.mark.parametrize("trees", ["source", "single"])
+def test_what_goes_to_nobody_goes_to_no_root_either(trees):
+    network = Static(4, members=[3], stamps="barrier", trees=trees)
+    network.publish(3)
+    assert network.flight == []
+    network.check(1)
