@@ -247,6 +247,8 @@ class Peer(Serving):
 
     def _tell_joined(self, name: str, topic: Topic, now: float) -> None:
         if not topic.wanted:
+            if self._detector is not None:
+                topic.remains.gap = False  # the application has left: it misses nothing
             return
         alike, topic.alike = topic.alike, None
         if alike is not None and isinstance(self.inner, Presettable):
