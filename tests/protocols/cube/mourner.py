@@ -1,8 +1,8 @@
 """The independent judge of judge.py where peers crash: what is owed by whom to whom then.
 
-It reads calls, launches, deliveries, answers, crashes, and the word of a peer that it begins another
-life; and which members have been given which events. A node is *steady* from an instant on if it
-has neither crashed nor begun another life nor asked anew for the topic since.
+It reads calls, launches, deliveries, answers, crashes, and the word of a peer that it begins
+another life; and which members have been given which events. A node is *steady* from an instant on
+if it has neither crashed nor begun another life nor asked anew for the topic since.
 
 | property  | what is said                                                                      |
 |-----------|-----------------------------------------------------------------------------------|

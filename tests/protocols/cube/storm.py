@@ -53,6 +53,7 @@ MOODS = ("even", "links", "links", "kinds", "slow")
 
 # Virtual seconds: faults are over, and then everything must come to rest.
 HEALED_S = 9.0
+RESCUE_S = 15.0
 REST_S = 120.0
 
 
@@ -187,7 +188,7 @@ class Storm:
         self._flying: dict[str, list[tuple[float, int]]] = {}
         self._lost: set[int] = set()
         self._orphans = [fault for fault in plan.faults if isinstance(fault, Orphan)]
-        # By publication that one peer only gets, and by peer that is about to answer one: the fault.
+        # The fault by publication that one peer only gets, and by peer that is about to answer one.
         self._doomed: dict[str, Orphan] = {}
         self._answers: dict[str, Orphan] = {}
         self._snail = self.rng.choice(plan.names)
@@ -235,7 +236,7 @@ class Storm:
         return number
 
     def run(self) -> None:
-        while self._heap and not (self.now > HEALED_S and self._is_quiet()):
+        while not (self.now > HEALED_S and self._is_quiet()):
             if self.now > REST_S:
                 raise Broken("L3", f"no rest: {self._unrest()}")
             self.step()
@@ -250,7 +251,9 @@ class Storm:
         getattr(self, f"_on_{kind}")(*given)
 
     def _is_quiet(self) -> bool:
-        return not self._ahead and not self._unrest()
+        # Of what is ahead one thing may be the rescue, if nothing is left for it to do.
+        rescue = self.now < HEALED_S + RESCUE_S
+        return self._ahead <= rescue and not self._unrest()
 
     def _unrest(self) -> str:
         """What has still to happen; nothing if all is over."""
@@ -349,6 +352,15 @@ class Storm:
             node.cuts = []
             self._on_proceed(name)
         self._orphans = []
+        self._at(HEALED_S + RESCUE_S, "rescue")
+
+    def _on_rescue(self) -> None:
+        """If all that live wait for others, as a minority has to, the others come back."""
+        living = [node for node in self.nodes.values() if node.alive]
+        if any(node.machine._flushing and node.machine._is_minority() for node in living):
+            self.marks["rescue"] += 1
+            for name in self._dead():
+                self._on_restart(name)
 
     # Death.
 
@@ -547,7 +559,9 @@ class Storm:
             if seen != roles:
                 raise Broken("L4", f"{name} sees {seen} of {topic}, true is {roles}")
         members = {name for name, known in inside if known.role == MEMBER}
-        wanting = {name for name, node in self.nodes.items() if node.alive and node.wants.get(topic)}
+        wanting = {
+            name for name, node in self.nodes.items() if node.alive and node.wants.get(topic)
+        }
         if members != wanting or members != self.judge.members(topic):
             told = self.judge.members(topic)
             raise Broken("L4", f"{members} are in, told so are {told}, {wanting} want to be")
@@ -622,6 +636,20 @@ def faults(rng: Random, size: int) -> tuple[Fault, ...]:
     return tuple(drawn)
 
 
+def neighbours(plan: Plan) -> Plan:
+    """The same over edges of the cube only."""
+    return structs.replace(plan, watch="neighbours")
+
+
+def clocks(plan: Plan) -> Plan:
+    """The thesis's chapter 4: members never change, stamps are clocks, and they are bundled by."""
+    calls = tuple(call for call in plan.calls if call.verb == "publish")
+    return structs.replace(
+        plan, calls=calls, members=tuple(range(plan.count)), order={"stamps": "clock"},
+        aggregate="causal",
+    )  # fmt: skip
+
+
 def run(plan: Plan, storm: type[Storm] = Storm) -> Storm:
     """One schedule, judged; raises `Broken`."""
     made = storm(plan)
@@ -674,6 +702,8 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--schedules", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--neighbours", action="store_true", help="edges of the cube only")
+    parser.add_argument("--clocks", action="store_true", help="chapter 4: members never change")
     parser.add_argument("--story", action="store_true")
     parser.add_argument("--go-on", action="store_true", help="count what breaks, tell no story")
     asked = parser.parse_args()
@@ -683,6 +713,10 @@ def main() -> int:
     steps = 0
     for seed in range(asked.first, asked.first + asked.schedules):
         plan = draw(seed)
+        if asked.neighbours:
+            plan = neighbours(plan)
+        if asked.clocks:
+            plan = clocks(plan)
         made = Storm(plan)
         try:
             made.run()

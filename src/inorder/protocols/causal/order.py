@@ -65,7 +65,6 @@ class Order:
         session = self.sessions.get(origin[0])
         if session is None:
             return  # left meanwhile
-        self.stamps.begins(origin, start)
         session.begins(origin[1], start, counts)
 
     def join(self, topic: str, now: float) -> None:

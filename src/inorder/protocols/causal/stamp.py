@@ -60,9 +60,6 @@ class Stamps:
     def learn(self, origin: Origin, number: int) -> None:
         """A place that has not been taken in is in the application's past all the same."""
 
-    def begins(self, origin: Origin, start: int) -> None:
-        """An origin is about to begin; raises if these stamps cannot have that."""
-
     def reached(self, topic: str) -> Places:
         """How far the past reaches into a topic that is not held yet."""
         return ()

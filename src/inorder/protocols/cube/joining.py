@@ -23,6 +23,7 @@ from inorder.core.errors import BadMessage
 from inorder.core.limits import STAMP_NUMBER_MAX
 from inorder.core.table import Numbers
 from inorder.protocols.cube.bundler import Bundler
+from inorder.protocols.cube.edges import Edges
 from inorder.protocols.cube.messages import (
     ACT,
     GONE,
@@ -60,7 +61,8 @@ class Joining(ABC):
         # The same object twice where peers may crash, so that it can be asked for repairs.
         self._trees = Trees(name, peers, options)
         if options.detection:
-            self._trees = self._repairs = Repairs(name, peers, options)
+            kind = Edges if options.watch == "neighbours" else Repairs
+            self._trees = self._repairs = kind(name, peers, options)
         if options.aggregate != "none":
             look_up, send = self._look_up, self._trees.send
             self._trees.bundler = Bundler(name, peers, options, look_up, send)
@@ -128,7 +130,8 @@ class Joining(ABC):
         return topic
 
     def _check_source(self, parent: int, source: int, number: int) -> None:
-        known = 0 <= source < len(self._names) and source != self._me
+        known = 0 <= source < len(self._names)
+        known = known and (source != self._me or self._trees.returns)
         if not known or not 1 <= number <= STAMP_NUMBER_MAX:
             raise BadMessage(self._names[parent], f"number {number} of peer {source}")
 
@@ -204,7 +207,7 @@ class Joining(ABC):
         believed = []
         for peer, change, role, following, *rest in sorted(standings, key=lambda each: each[3]):
             life = rest[0] if rest else 1
-            if not self._is_fenced(peer, life, now):
+            if peer != self._me and not self._is_fenced(peer, life, now):
                 believed.append((peer, change, role, following, life))
         return believed
 

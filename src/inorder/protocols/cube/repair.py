@@ -64,9 +64,9 @@ class Repairs(Trees):
 
     def suspect(self, peer: int, now: float) -> None:
         """A peer is suspected (`avoid` says so already): others take over what is below it."""
-        for _, task, wave in self.tasks():
+        for key, task, wave in self.tasks():
             if wave.parts.get(peer):
-                self._replace(peer, task, wave, now)
+                self._replace(peer, key, task, wave, now)
 
     def bury(self, peer: int, now: float) -> list[Over]:
         """A peer is dead: nobody waits for it. The waves of this peer's own that are over so."""
@@ -75,7 +75,7 @@ class Repairs(Trees):
             if peer not in wave.parts:
                 continue
             if wave.parts[peer]:
-                self._replace(peer, task, wave, now)
+                self._replace(peer, key, task, wave, now)
             del wave.parts[peer]
             if not wave.parts:
                 over = self._is_over(key, task, wave, now)
@@ -86,7 +86,7 @@ class Repairs(Trees):
             self.bundler.look_again()
         return done
 
-    def _replace(self, peer: int, task: int, wave: Wave[Any], now: float) -> None:
+    def _replace(self, peer: int, key: Key, task: int, wave: Wave[Any], now: float) -> None:
         """What is below this child of a wave goes to others."""
         part, wave.parts[peer] = wave.parts[peer], b""
         fresh: dict[int, bytes] = {}

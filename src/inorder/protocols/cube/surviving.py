@@ -29,7 +29,6 @@ from typing import Any
 from inorder.core.effect import Answer, Effect, Note
 from inorder.core.place import Placing
 from inorder.protocols.cube.agreement import lacking, remaining, settled_by_all, to_send
-from inorder.protocols.cube.detector import Detector
 from inorder.protocols.cube.flush import Flushing, Reports
 from inorder.protocols.cube.messages import ACT, KEPT, MEMBER, SUB, Kept, Pub, Row, Runs
 from inorder.protocols.cube.options import Options
@@ -38,6 +37,7 @@ from inorder.protocols.cube.remains import NEVER
 from inorder.protocols.cube.runs import holds, within
 from inorder.protocols.cube.state import SurvivalState
 from inorder.protocols.cube.topic import Enter, Topic
+from inorder.protocols.cube.watching import detector
 from inorder.protocols.cube.wave import Key
 
 
@@ -199,7 +199,7 @@ class Surviving(Flushing):
             return
         self._become_flush(state.flush)
         self._unsure, self._early = state.unsure, state.early
-        self._detector = Detector(self._me, len(self._names), self.options, state.detector)
+        self._detector = detector(self._me, len(self._names), self.options, state.detector)
         self._avoid()
 
     # Another life of one's own.

@@ -55,6 +55,9 @@ from inorder.protocols.session.messages import Frame
 class Trees:
     """The waves of one peer; `out` is what the input in progress does."""
 
+    # Whether a message may come back to its source, on its way to others (edges.py).
+    returns = False
+
     def __init__(self, name: str, peers: Peers, options: Options) -> None:
         self.out: list[Effect] = []
         self.links = None if options.links == "trusted" else PeerLinks(name, options.resend)

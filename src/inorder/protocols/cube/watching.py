@@ -24,15 +24,18 @@ from inorder.core.effect import Effect, Note, Persist, Send, SetTimer
 from inorder.core.errors import BadMessage
 from inorder.protocols.cube.detector import (
     DEADLINE,
+    FRESH,
     ROUND,
     Declares,
     Detector,
+    DetectorState,
     Out,
     Suspects,
     Tested,
     Wakes,
     Withdraws,
 )
+from inorder.protocols.cube.edges import Neighbourly
 from inorder.protocols.cube.fence import Fence
 from inorder.protocols.cube.joining import Joining
 from inorder.protocols.cube.links import TIMER, PeerLinks
@@ -48,6 +51,12 @@ from inorder.protocols.session.messages import Frame
 QUIET_ROUNDS = 64
 
 
+def detector(me: int, count: int, options: Options, state: DetectorState = FRESH) -> Detector:
+    """The detector of a peer, fresh or as it was."""
+    kind = Neighbourly if options.watch == "neighbours" else Detector
+    return kind(me, count, options, state)
+
+
 class Watching(Joining):
     """The part of a peer that knows lives."""
 
@@ -59,7 +68,7 @@ class Watching(Joining):
         self._flushing = False
         self._quiet_rounds = 0
         if options.detection:
-            self._detector = Detector(self._me, len(self._names), options)
+            self._detector = detector(self._me, len(self._names), options)
 
     # What others do about it.
 
