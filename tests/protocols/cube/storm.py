@@ -36,7 +36,7 @@ from inorder.core.effect import (
 )
 from inorder.core.machine import Client
 from inorder.guarantee.peer import Order, Peered
-from inorder.protocols.cube.messages import MEMBER, SOURCE, Packet, Pub
+from inorder.protocols.cube.messages import MEMBER, SOURCE, Packet, Probe, Pub
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.peers import Peers
 from inorder.protocols.cube.topic import Topic
@@ -115,6 +115,8 @@ class Plan(Struct, frozen=True):
     order: dict[str, str] = {}
     aggregate: Any = "none"
     watch: Any = "cube"
+    # Links that lose all but the detector's words, until the faults are over.
+    mute: tuple[tuple[int, int], ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -485,13 +487,17 @@ class Storm:
     def _send(self, source: str, target: str, message: Any) -> None:
         rng, plan = self.rng, self.plan
         if self.now < HEALED_S:
-            if rng.random() < plan.loss:
+            if rng.random() < plan.loss or self._is_mute(source, target, message):
                 return
             if source in self._answers and self._is_of_orphan(message):
                 return
             if rng.random() < plan.double:
                 self._fly(source, target, message)
         self._fly(source, target, message)
+
+    def _is_mute(self, source: str, target: str, message: Any) -> bool:
+        link = (self.peers.ids[source], self.peers.ids[target])
+        return link in self.plan.mute and not isinstance(message, Probe)
 
     def _is_of_orphan(self, message: Any) -> bool:
         """What the only receiver of an orphan would pass on of it."""
@@ -528,8 +534,8 @@ class Storm:
 
     # Words.
 
-    def _words(self, value: Any) -> str | None:
-        return None
+    def _words(self, source: str, target: str) -> Wording:
+        return Wording(self.peers.names, source, target)
 
     def _say(self, line: str) -> None:
         if self.told:

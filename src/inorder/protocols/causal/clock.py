@@ -17,9 +17,9 @@ The full clock of an event that waits is what these differences come to, from th
 publisher's events that still waits; what stands before has been taken in.
 
 A subscriber joins, and publications count from the instant T on (docs/causal.md, second argument).
-Let m rest on d, both launched after T. The publisher of m has taken d in: then it has named d in m,
-or in an earlier event behind d, hence behind T, which comes to the subscriber, too, and before m. Or
-d was not addressed to it: then it has taken in an event that rests on d, and the same holds of that.
+Let m rest on d, both launched after T. If the publisher of m has taken d in, it has named d in m,
+or in an earlier event behind d, hence behind T, which comes to the subscriber, too, and before m.
+If d was not addressed to it, it has taken in an event that rests on d, and the same holds of that.
 (The thesis has members that never change, and needs none of this.)
 """
 

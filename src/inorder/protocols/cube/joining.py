@@ -9,6 +9,11 @@ Rule 2: a `Sub` that comes to a member makes its source begin there in the same 
         begins to address it: so each knows exactly what it will get of the other (P1).
 Rule 3: between its two questions a peer takes whatever comes and hands nothing in.
 
+Rule 4: where peers may crash, a member answers the second question when its own publications up to
+        then have been acknowledged by all, and it has all that remains of the dead. So what was
+        published before a peer is in, it needs not be asked for: all others have it
+        (docs/causal.md, third argument).
+
 The member that answered the first question and has left before the second one counts from no number
 on; when it joins again, from the first number of its new membership.
 """
@@ -66,6 +71,8 @@ class Joining(ABC):
         if options.aggregate != "none":
             look_up, send = self._look_up, self._trees.send
             self._trees.bundler = Bundler(name, peers, options, look_up, send)
+        # Second questions that wait for an answer: from whom, and up to which own publication.
+        self._asked: list[tuple[int, Act, int]] = []
         # Of the input in progress: what it writes, and what it does.
         self._records: list[Effect] = []
         self._out = self._trees.out
@@ -232,9 +239,33 @@ class Joining(ABC):
         if self._is_fenced(act.source, act.life, now):
             return
         topic = self._topics.get(act.topic)
+        if topic is not None and topic.answers and self._owes_others(topic, topic.next - 1):
+            self._asked.append((parent, act, topic.next - 1))
+        else:
+            self._answer_act(parent, act)
+
+    def _answer_act(self, parent: int, act: Act) -> None:
+        topic = self._topics.get(act.topic)
         answers = topic is not None and topic.answers
         standings = (self._standing(topic),) if topic is not None and answers else ()
         self._trees.pass_on(parent, (ACT, act.topic, act.source, act.change), act, standings)
+
+    def _owes_others(self, topic: Topic, upto: int) -> bool:
+        """Whether somebody may lack one of this peer's publications up to this number, or this peer
+        one of a dead peer's."""
+        if not self.options.detection:
+            return False
+        return bool(topic.remains.dying) or topic.remains.stable(topic.next) < upto
+
+    def _answer_asked(self, now: float) -> None:
+        """Answer second questions that have waited."""
+        asked, self._asked = self._asked, []
+        for parent, act, upto in asked:
+            topic = self._topic(act.topic)
+            if topic.answers and self._owes_others(topic, upto):
+                self._asked.append((parent, act, upto))
+            elif not self._is_fenced(act.source, act.life, now):
+                self._answer_act(parent, act)
 
     def _is_in(self, name: str, topic: Topic, standings: tuple[Standing, ...], now: float) -> None:
         """All that is published from now on will come; the machine inside is told what begins."""

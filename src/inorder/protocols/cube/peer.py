@@ -224,6 +224,8 @@ class Peer(Serving):
 
     def _done(self, now: float) -> list[Effect]:
         """The input is over: what is written comes first, then what was said."""
+        if self._asked:
+            self._answer_asked(now)
         if self._finishes:
             # Without acknowledgements the sources stop at their windows.
             self._trees.finish(getattr(self.inner, "waiting", 0) <= HELD_EVENTS_MAX, now)
@@ -324,7 +326,7 @@ class Peer(Serving):
     def idle(self) -> bool:
         calls = any(topic.calls or topic.phase in ("join", "act", "leave")
                     for topic in self._topics.values())  # fmt: skip
-        waits = self._flushing or bool(self._unsure)
+        waits = self._flushing or bool(self._unsure) or bool(self._asked)
         return not (calls or waits) and self._trees.idle and getattr(self.inner, "idle", True)
 
     @property

@@ -60,6 +60,7 @@ class SurvivalState(Struct):
     flush: FlushState
     unsure: list[tuple[Key, Answer]]
     early: list[tuple[Key, Answer]]
+    asked: list[tuple[int, Act, int]]
     detector: DetectorState
 
 

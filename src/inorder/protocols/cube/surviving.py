@@ -191,7 +191,7 @@ class Surviving(Flushing):
         if self._detector is None:
             return None
         return SurvivalState(
-            self._packed_flush(), self._unsure, self._early, self._detector.state()
+            self._packed_flush(), self._unsure, self._early, self._asked, self._detector.state()
         )
 
     def _survive(self, state: SurvivalState | None) -> None:
@@ -199,6 +199,7 @@ class Surviving(Flushing):
             return
         self._become_flush(state.flush)
         self._unsure, self._early = state.unsure, state.early
+        self._asked = state.asked
         self._detector = detector(self._me, len(self._names), self.options, state.detector)
         self._avoid()
 
@@ -207,6 +208,7 @@ class Surviving(Flushing):
     def _begin_anew(self, now: float) -> None:
         self._unsure += [*self._early, *self._repairs.begin_anew()]
         self._early = []
+        self._asked = []
         self._forget_past(now)
         for topic in self._topics.values():
             self._return_to(topic)
