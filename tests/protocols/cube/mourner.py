@@ -11,7 +11,8 @@ if it has neither crashed nor begun another life nor asked anew for the topic si
 | agreement | what one living steady member has delivered all steady members deliver            |
 | L6        | what is not delivered rests on an event of an ended life that nobody living has   |
 | gap       | a member that was given an event and has not delivered it has told a gap since    |
-| answers   | a refused publication is delivered by no living member; every call is answered    |
+| answers   | a refused publication is delivered by no living member, an accepted one has been  |
+|           | given to all steady members; every call is answered                               |
 """
 
 from __future__ import annotations
@@ -150,11 +151,15 @@ class Mourner(Judge):
         ]  # fmt: skip
         if fate.outcome == "refused" and living:
             raise Broken("answers", f"{event} was refused, and delivered by {living}")
-        missing = [
-            stand[0] for stand in fate.due
-            if stand[0] not in fate.delivered and self.is_steady(stand, fate.topic)
-            and self.of(stand[0], fate.topic).wanted
+        owing = [
+            stand for stand in fate.due
+            if self.is_steady(stand, fate.topic) and self.of(stand[0], fate.topic).wanted
         ]  # fmt: skip
+        if fate.outcome == "accepted":
+            without = [node for node, life, _ in owing if fate.given.get(node, (-1, 0))[0] != life]
+            if without:
+                raise Broken("answers", f"{event} was accepted, and never given to {without}")
+        missing = [stand[0] for stand in owing if stand[0] not in fate.delivered]
         if not missing:
             return
         if not self._is_over(event):

@@ -54,7 +54,8 @@ MOODS = ("even", "links", "links", "kinds", "slow")
 # Virtual seconds: faults are over, and then everything must come to rest.
 HEALED_S = 9.0
 RESCUE_S = 15.0
-REST_S = 120.0
+REST_S = 60.0
+STEPS_MAX = 40_000
 
 
 class Do(Struct, frozen=True):
@@ -78,12 +79,30 @@ class Cut(Struct, frozen=True):
     lost_s: float = 0.0
 
 
+class Strike(Struct, frozen=True):
+    """A crash in the input of a node that has this number, behind so many effects."""
+
+    node: int
+    input: int
+    effects: int
+    back: float | None
+    lost_s: float = 0.0
+
+
 class Pause(Struct, frozen=True):
     """A process stands still."""
 
     at: float
     node: int
     until: float
+
+
+class Split(Struct, frozen=True):
+    """Some hear nothing of the others for a while, nor these of them."""
+
+    at: float
+    until: float
+    nodes: tuple[int, ...]
 
 
 class Orphan(Struct, frozen=True):
@@ -95,7 +114,7 @@ class Orphan(Struct, frozen=True):
     back: float | None
 
 
-Fault = Cut | Pause | Orphan
+Fault = Cut | Strike | Pause | Split | Orphan
 
 
 class Plan(Struct, frozen=True):
@@ -163,6 +182,9 @@ class Node(Struct):
     starts: int = 1
     calls: int = 0
     cuts: list[Cut] = []
+    # How many inputs with effects there were, and those in which it is to crash.
+    inputs: int = 0
+    strikes: dict[int, Strike] = {}
 
 
 class Storm:
@@ -190,6 +212,7 @@ class Storm:
         self._flying: dict[str, list[tuple[float, int]]] = {}
         self._lost: set[int] = set()
         self._orphans = [fault for fault in plan.faults if isinstance(fault, Orphan)]
+        self._splits = [fault for fault in plan.faults if isinstance(fault, Split)]
         # The fault by publication that one peer only gets, and by peer that is about to answer one.
         self._doomed: dict[str, Orphan] = {}
         self._answers: dict[str, Orphan] = {}
@@ -203,6 +226,10 @@ class Storm:
                 each for each in plan.faults
                 if isinstance(each, Cut) and plan.names[each.node] == name
             ]  # fmt: skip
+            node.strikes = {
+                each.input: each for each in plan.faults
+                if isinstance(each, Strike) and plan.names[each.node] == name
+            }  # fmt: skip
         for call in plan.calls:
             self._at(call.at, "call", call)
         for fault in plan.faults:
@@ -239,7 +266,7 @@ class Storm:
 
     def run(self) -> None:
         while not (self.now > HEALED_S and self._is_quiet()):
-            if self.now > REST_S:
+            if self.now > REST_S or self.taken > STEPS_MAX:
                 raise Broken("L3", f"no rest: {self._unrest()}")
             self.step()
         self.finish()
@@ -399,8 +426,10 @@ class Storm:
     # Effects.
 
     def _carry(self, node: Node, effects: list[Effect]) -> None:
-        cut = self._cut(node, effects)
-        limit = len(effects) if cut is None else int(cut.part * (len(effects) + 1))
+        if not effects:
+            return
+        node.inputs += 1
+        cut, limit = self._cut(node, effects)
         before = len(self.judge.fates)
         for effect in effects[:limit]:
             self._act(node, effect)
@@ -412,13 +441,15 @@ class Storm:
         elif (self._orphans or self._answers) and len(self.judge.fates) > before:
             self._orphan(node, effects)
 
-    def _cut(self, node: Node, effects: list[Effect]) -> Cut | None:
+    def _cut(self, node: Node, effects: list[Effect]) -> tuple[Cut | Strike | None, int]:
+        """Why these effects are cut off, if they are, and behind how many."""
+        if strike := node.strikes.pop(node.inputs, None):
+            return strike, strike.effects
         for cut in node.cuts:
-            kinds = map(kind_of, effects)
-            if cut.at <= self.now and effects and (not cut.kind or cut.kind in kinds):
+            if cut.at <= self.now and (not cut.kind or cut.kind in map(kind_of, effects)):
                 node.cuts.remove(cut)
-                return cut
-        return None
+                return cut, int(cut.part * (len(effects) + 1))
+        return None, len(effects)
 
     def _orphan(self, node: Node, effects: list[Effect]) -> None:
         """A publication has been launched: one that shall be orphaned, or the answer to one."""
@@ -487,7 +518,7 @@ class Storm:
     def _send(self, source: str, target: str, message: Any) -> None:
         rng, plan = self.rng, self.plan
         if self.now < HEALED_S:
-            if rng.random() < plan.loss or self._is_mute(source, target, message):
+            if rng.random() < plan.loss or self._is_cut_off(source, target, message):
                 return
             if source in self._answers and self._is_of_orphan(message):
                 return
@@ -495,9 +526,14 @@ class Storm:
                 self._fly(source, target, message)
         self._fly(source, target, message)
 
-    def _is_mute(self, source: str, target: str, message: Any) -> bool:
+    def _is_cut_off(self, source: str, target: str, message: Any) -> bool:
         link = (self.peers.ids[source], self.peers.ids[target])
-        return link in self.plan.mute and not isinstance(message, Probe)
+        if link in self.plan.mute and not isinstance(message, Probe):
+            return True
+        return any(
+            each.at <= self.now < each.until and (link[0] in each.nodes) != (link[1] in each.nodes)
+            for each in self._splits
+        )
 
     def _is_of_orphan(self, message: Any) -> bool:
         """What the only receiver of an orphan would pass on of it."""
@@ -526,10 +562,10 @@ class Storm:
             lane = (source, target, kind)
             slow = self._slow.get(lane)
             if slow is None:
-                slow = self._slow[lane] = rng.choice((0.0, 0.0, 0.1, 0.3, 0.6))
+                slow = self._slow[lane] = rng.choice((0.0, 0.0, 0.0, 0.05, 0.15, 0.3))
             delay += slow
         elif mood == "slow" and source == self._snail and self.now < HEALED_S:
-            delay += rng.choice((0.0, 0.5, 1.5))
+            delay += rng.choice((0.0, 0.0, 0.5, 1.0))
         return delay
 
     # Words.
@@ -613,15 +649,17 @@ def draw(seed: int, **given: Any) -> Plan:
         at = rng.choice((1.0, 2.0, 4.0)) + rng.random() * 0.3 if busy else rng.uniform(0.0, 7.0)
         verb: Any = "publish" if rng.random() < 0.7 else "toggle"
         calls.append(Do(at, rng.randrange(size), verb, rng.choice(topics)))
+    drawn = faults(rng, size, members)
+    calls += [Do(each.at, each.node, "publish") for each in drawn if isinstance(each, Orphan)]
     plan = Plan(
         seed, size, rng.choice((1, 2, 3)), members, tuple(sorted(calls, key=lambda each: each.at)),
-        faults(rng, size), rng.choice(MOODS), rng.choice((0.0, 0.0, 0.05, 0.15)),
-        rng.choice((0.0, 0.1)), rng.choice((0.0, 0.1, 0.3)),
+        drawn, rng.choice(MOODS), rng.choice((0.0, 0.0, 0.03, 0.1)), rng.choice((0.0, 0.1)),
+        rng.choice((0.0, 0.1, 0.3)),
     )  # fmt: skip
     return structs.replace(plan, **given)
 
 
-def faults(rng: Random, size: int) -> tuple[Fault, ...]:
+def faults(rng: Random, size: int, members: tuple[int, ...]) -> tuple[Fault, ...]:
     """Cuts, pauses and orphans; those that never come back are a minority."""
     drawn: list[Fault] = []
     mortal = rng.sample(range(size), (size - 1) // 2)
@@ -637,8 +675,12 @@ def faults(rng: Random, size: int) -> tuple[Fault, ...]:
     for _ in range(rng.choice((0, 0, 1, 2))):
         at = rng.uniform(0.0, 6.0)
         drawn.append(Pause(at, rng.randrange(size), at + rng.choice((0.7, 1.5, 3.0, 5.0))))
-    if size > 4 and rng.random() < 0.35:
-        drawn.append(Orphan(rng.uniform(0.5, 4.0), rng.randrange(size), rng.choice((2.0, 5.0))))
+    if size > 2 and rng.random() < 0.15:
+        apart = tuple(sorted(rng.sample(range(size), rng.randint(1, size // 2))))
+        at = rng.uniform(0.5, 4.0)
+        drawn.append(Split(at, at + rng.choice((1.0, 4.0, 6.0)), apart))
+    if len(members) > 3 and rng.random() < 0.5:
+        drawn.append(Orphan(rng.uniform(0.5, 5.0), rng.choice(members), rng.choice((4.0, 6.0))))
     return tuple(drawn)
 
 
