@@ -60,6 +60,12 @@ explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 to
 	done
 	@echo content; $(PY) -m tests.content.network --trees 3000
 	@echo cube; $(PY) -m tests.protocols.cube.world --schedules $(SCHEDULES)
+	@set -e; for kind in "" --neighbours --clocks; do \
+	  echo "cube, crashes $$kind"; \
+	  $(PY) -m tests.protocols.cube.storm $$kind --schedules $$(( $(SCHEDULES) / 10 )); \
+	done
+	@echo "cube, everything drawn"; \
+	  .venv/bin/inorder explore examples/explore-cube.toml --schedules $$(( $(SCHEDULES) / 50 ))
 
 reproduce: setup ## the papers' figures, theirs beside ours (an hour; QUICK=--quick: a minute)
 	@$(PY) -m experiments.total $(QUICK)

@@ -6,7 +6,8 @@ if it has neither crashed nor begun another life nor asked anew for the topic si
 
 | property  | what is said                                                                      |
 |-----------|-----------------------------------------------------------------------------------|
-| S1-S3,S10 | those of judge.py; a crash forgets what a node had read, nothing else             |
+| S1-S3,S10 | those of judge.py; what a member had read before a crash comes before what it     |
+|           | publishes afterwards                                                              |
 | L1        | the event of a publisher that lives on is delivered by all steady members         |
 | agreement | what one living steady member has delivered all steady members deliver            |
 | L6        | what is not delivered rests on an event of an ended life that nobody living has   |
@@ -73,12 +74,13 @@ class Mourner(Judge):
             del self.calls[call]
 
     def lives_on(self, node: str) -> None:
-        """What a life has read orders nothing that the next one publishes."""
+        """What a life has read of a topic orders what the next one publishes there, if its
+        application holds the topic; a pure publisher's past is forgotten."""
         self.lives[node] += 1
         for (name, _), held in self.held.items():
             if name == node:
                 held.told = False
-                held.known = 0
+                held.known *= held.wanted
 
     def restarted(self, node: str) -> None:
         self.alive[node] = True

@@ -45,7 +45,7 @@ def test_what_one_living_member_has_all_living_members_have():
     input, stand still, are cut off, answer late, and come back or do not."""
     marks: Counter[str] = Counter()
     lives = refused = 0
-    for seed in range(170):
+    for seed in range(150):
         storm = judged(draw(seed))
         marks.update(storm.marks)
         lives += sum(node.machine.life > 1 for node in storm.nodes.values() if node.alive)
@@ -69,7 +69,7 @@ def test_so_do_members_that_never_change_with_clocks():
     """Chapter 4 of the thesis: everybody is a member from the start, publications are bundled by
     their clocks; a peer that comes back joins again."""
     marks: Counter[str] = Counter()
-    for seed in range(40):
+    for seed in range(25):
         marks.update(judged(clocks(draw(seed))).marks)
     assert min(marks[mark] for mark in ("resplit", "rebroadcast", "flush_again")) >= 30
     assert marks["discarded"] >= 10
@@ -77,7 +77,7 @@ def test_so_do_members_that_never_change_with_clocks():
 
 def test_so_do_peers_that_talk_to_their_neighbours_only():
     marks: Counter[str] = Counter()
-    for seed in range(50):
+    for seed in range(40):
         storm = judged(neighbours(draw(seed)))
         marks.update(storm.marks)
     assert marks["marked"] >= 100
@@ -85,7 +85,7 @@ def test_so_do_peers_that_talk_to_their_neighbours_only():
 
 
 def test_clocks_and_whole_stamps_keep_the_order_while_members_come_and_go():
-    for seed in range(12):
+    for seed in range(8):
         judged(structs.replace(draw(seed), order={"stamps": "clock"}))
         judged(structs.replace(draw(seed), order={"stamps": "whole"}))
 
@@ -216,7 +216,7 @@ def test_peers_that_are_only_slow_are_suspected_and_not_declared(monkeypatch):
 RULES: dict[str, int] = {
     "nobody_takes_over": 5, "waits_for_the_dead": 5, "new_trees_go_through_the_dead": 10,
     "one_task_a_message": 5, "asks_nobody": 5, "old_words_count": 5, "nothing_remains": 5,
-    "nobody_sends_the_rest": 5, "lost_before_the_rest_has_come": 5,
+    "nobody_sends_the_rest": 20, "lost_before_the_rest_has_come": 20,
     "launches_while_flushing": 60, "stable_at_the_launch": 40, "keeps_nothing": 10,
     "a_minority_goes_on": 60, "listens_to_the_dead": 60, "dead_is_dead": 5,
     "does_not_join_again": 5, "tells_no_gap": 5, "forgets_its_life": 40,
@@ -231,10 +231,37 @@ def test_schedules_with_crashes_break_without_the_rule(rule, monkeypatch):
     assert any(broken(draw(seed)) for seed in range(RULES[rule])), "no schedule needs the rule"
 
 
-@pytest.mark.parametrize("rule", ["comes_back_to_nobody", "unmarked"])
+# Of peers that talk to their neighbours: seeds of which one breaks.
+WAYS = {"comes_back_to_nobody": range(20), "unmarked": (38,), "the_rest_of_any_flush": (172,)}
+
+
+@pytest.mark.parametrize("rule", WAYS)
 def test_ways_around_the_dead_break_without_the_rule(rule, monkeypatch):
     getattr(crash_rules, rule)(monkeypatch)
-    assert any(broken(neighbours(draw(seed))) for seed in range(20)), "no schedule needs the rule"
+    assert any(broken(neighbours(draw(seed))) for seed in WAYS[rule]), "no schedule needs the rule"
+
+
+# 0 publishes for 12. Both ways of two edges lead through the dead, 4 and 8, who are only suspected
+# yet: there is 1, 5, 13, 12.
+AROUND = Plan(
+    1, 16, 2, (0, 12), (Do(2.0, 0, "publish"),),
+    (Cut(0.4, 4, "", 0.0, None), Cut(0.4, 8, "", 0.0, None)), watch="neighbours",
+)  # fmt: skip
+
+
+def until(plan: Plan, end: float) -> Storm:
+    storm = Storm(plan)
+    while storm.now < end:
+        storm.step()
+    return storm
+
+
+def test_a_way_around_two_dead_neighbours_is_found_at_once():
+    storm = until(AROUND, 3.0)
+    assert storm.marks["declare"] == 0
+    assert storm.judge.fates["p00:1"].delivered.keys() == {"p00", "p12"}
+    assert storm.marks["marked"] == 3
+    judged(AROUND)
 
 
 def test_every_rule_that_can_be_taken_away_is():
@@ -242,8 +269,7 @@ def test_every_rule_that_can_be_taken_away_is():
         name for name, rule in vars(crash_rules).items()
         if callable(rule) and not name.startswith("_") and rule.__module__ == crash_rules.__name__
     }  # fmt: skip
-    apart = {"answers_at_once", "suspicions_stay", "comes_back_to_nobody", "unmarked"}
-    assert named == {*RULES} | apart
+    assert named == {*RULES, *WAYS, "answers_at_once", "suspicions_stay"}
 
 
 # The whole state.
@@ -281,10 +307,10 @@ class Again(Storm):
     peered = Restored
 
 
-@pytest.mark.parametrize("variant", [draw, lambda seed: neighbours(draw(seed))])
-def test_a_peer_restored_before_every_input_does_the_same_where_peers_crash(variant):
-    for seed in (1, 5):
-        plan = structs.replace(variant(seed), loss=0.0)
+@pytest.mark.parametrize("watch", ["cube", "neighbours"])
+def test_a_peer_restored_before_every_input_does_the_same_where_peers_crash(watch):
+    for seed in (6, 30):
+        plan = structs.replace(draw(seed, count=5), watch=watch, mood="even", loss=0.0)
         lines = []
         for kind in (Storm, Again):
             storm = kind(plan)

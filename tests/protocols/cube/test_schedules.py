@@ -58,6 +58,11 @@ def test_no_schedule_breaks_the_order_of_whole_stamps():
         judged(structs.replace(draw(seed), order={"stamps": "whole"}))
 
 
+def test_no_schedule_breaks_the_order_of_clocks_while_members_come_and_go():
+    for seed in range(SCHEDULES // 10):
+        judged(structs.replace(draw(seed), order={"stamps": "clock"}))
+
+
 def test_a_seed_is_the_whole_reproduction():
     for seed in (3, 17, 40):
         assert story(draw(seed)) == story(draw(seed))

@@ -107,7 +107,7 @@ class Surviving(Flushing):
         self._out += [answer for _, answer in self._early]
         self._early = []
         for name, topic in sorted(self._topics.items()):
-            for source in [*topic.remains.dying]:
+            for source in sorted(topic.remains.dying):
                 topic.remains.dying[source] = remaining(reports.get((name, source), {}))
                 self._settle_if_whole(name, topic, source, now)
         for name, topic in sorted(self._topics.items()):
