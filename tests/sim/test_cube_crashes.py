@@ -33,9 +33,11 @@ def test_the_example_keeps_what_it_promises_and_shows_what_it_is_about():
 
 
 def test_the_world_for_exploration_keeps_what_it_promises():
-    explored = explorer.explore(load(EXAMPLES / "explore-cube.toml"), range(1, 9))
+    # In 17 a peer begins another life after one of two topics of a call was joined: its application
+    # had no answer yet, and may not be told of a gap.
+    explored = explorer.explore(load(EXAMPLES / "explore-cube.toml"), (1, 2, 3, 4, 17))
     assert not explored.failures, explored.failures[0].story
-    assert explored.schedules == 8
+    assert explored.schedules == 5
     assert min(explored.marks[mark] for mark in ("resplit", "life", "flush_ended")) > 0
 
 

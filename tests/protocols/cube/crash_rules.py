@@ -165,8 +165,8 @@ def dead_is_dead(patch: Patch) -> None:
 def does_not_join_again(patch: Patch) -> None:
     """Another life joins nothing of what its application holds."""
 
-    def return_to(self: Any, topic: Any) -> None:
-        _return_to(self, topic)
+    def return_to(self: Any, topic: Any, held: bool) -> None:
+        _return_to(self, topic, held)
         topic.calls.popleft() if topic.calls else None
 
     patch.setattr(Surviving, "_return_to", return_to)
@@ -178,8 +178,8 @@ _return_to = Surviving._return_to
 def tells_no_gap(patch: Patch) -> None:
     """An application is not told that its peer was declared dead."""
 
-    def return_to(self: Any, topic: Any) -> None:
-        _return_to(self, topic)
+    def return_to(self: Any, topic: Any, held: bool) -> None:
+        _return_to(self, topic, held)
         topic.remains.gap = False
 
     patch.setattr(Surviving, "_return_to", return_to)

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from inorder.core.effect import Answer, Diffuse, Launched, Note
 from inorder.core.errors import BadMessage, InorderError
-from inorder.core.machine import Client, Machine
+from inorder.core.machine import Client
 from inorder.core.member import SEQ_BLOCK
 from inorder.protocols.cube.messages import GONE, KEPT, MEMBER, PUB, SOURCE, SUB, UNS, Pub
 from inorder.protocols.cube.surviving import Surviving
@@ -25,8 +25,6 @@ from inorder.protocols.cube.wave import Key, Wave
 
 class Serving(Surviving):
     """The part of a peer that its application and its publications go through."""
-
-    inner: Machine
 
     # What the peer does with it.
 

@@ -27,6 +27,7 @@ from abc import abstractmethod
 from typing import Any
 
 from inorder.core.effect import Answer, Effect, Note
+from inorder.core.machine import Machine
 from inorder.core.place import Placing
 from inorder.protocols.cube.agreement import lacking, remaining, settled_by_all, to_send
 from inorder.protocols.cube.flush import Flushing, Reports
@@ -44,7 +45,8 @@ from inorder.protocols.cube.wave import Key
 class Surviving(Flushing):
     """The part of a peer that outlives others."""
 
-    # The machine inside, if it takes places.
+    # The machine inside, and the same if it takes places.
+    inner: Machine
     _placing: Placing | None
 
     def __init__(self, name: str, peers: Peers, options: Options) -> None:
@@ -210,15 +212,17 @@ class Surviving(Flushing):
         self._early = []
         self._asked = []
         self._forget_past(now)
-        for topic in self._topics.values():
-            self._return_to(topic)
+        held = getattr(self.inner, "topics_held", None)
+        for name, topic in self._topics.items():
+            # An application that has no answer yet to its call for the topic misses nothing.
+            self._return_to(topic, held is None or name in held)
         super()._begin_anew(now)
 
-    def _return_to(self, topic: Topic) -> None:
+    def _return_to(self, topic: Topic, held: bool) -> None:
         """The membership is over; what the application wants of it begins again."""
         phase, role = topic.phase, topic.role
         if phase in ("join", "act", "in") and role == MEMBER:
-            topic.remains.gap |= phase == "in" and topic.wanted
+            topic.remains.gap |= phase == "in" and topic.wanted and held
             topic.calls.appendleft(Enter(MEMBER))
         topic.phase = "out"
         topic.outstanding = 0
