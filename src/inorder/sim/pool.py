@@ -78,6 +78,8 @@ class Pool:
         self.done: tuple[tuple[str, str, str, int], ...] = ()
         self.marks: tuple[str, ...] = ()
         self._waiting: dict[str, str] = {}
+        # What machines are told of time: it stands still unless somebody moves it.
+        self.now = 0.0
         self._calls = 0
         self._shared: set[str] = set()
         self._snapshots: dict[str, bytes] = {}
@@ -154,8 +156,12 @@ class Pool:
         if isinstance(machine, Durable):
             for record in self.disks.get(node, ()):
                 machine.replay(record)
-            self._carry_out(node, machine.resume(0.0), lines)
+            self._carry_out(node, machine.resume(self.now), lines)
         return lines
+
+    def begin(self, node: str, effects: list[Effect]) -> None:
+        """What a machine does when its process begins."""
+        self._carry_out(node, effects, [])
 
     def lose(self, source: str, node: str, index: int = 0) -> str:
         """Drop a message in flight: the point-to-point ones first, then the diffused."""
@@ -197,31 +203,31 @@ class Pool:
             self.joining = tuple(item for item in self.joining if item != pair)
             self.members[step.source] = tuple(sorted({*self.members.get(step.source, ()), node}))
             lines.append(f"{node} has joined {step.source}")
-            return cast(Client, machine).joined(step.source, 0.0)
+            return cast(Client, machine).joined(step.source, self.now)
         if step.kind == "fire":
             self._forget_timer(node, step.source)
             lines.append(f"{node} timer {step.source}")
-            return machine.fire(step.source, 0.0)
+            return machine.fire(step.source, self.now)
         table = self.diffused if step.diffused else self.links
         queue = table[(step.source, node)]
         message = queue[step.index]
         table[(step.source, node)] = queue[: step.index] + queue[step.index + 1 :]
         lines.append(f"{node} receives {self.tell(step.source, node, message)} from {step.source}")
-        return machine.receive(step.source, message, 0.0)
+        return machine.receive(step.source, message, self.now)
 
     def _do(self, node: str, op: Op) -> list[Effect]:
         client = cast(Client, self._machine(node))
         position = len(self.delivered.get(node, ()))
         if op.verb == "publish":
             call = call_of(node, client)
-            effects = client.publish(op.topics[0], op.value, 0.0)
+            effects = client.publish(op.topics[0], op.value, self.now)
             if ":" in call:
                 self.done = (*self.done, ("publish", call, op.topics[0], position))
         else:
             self._calls += 1
             call = f"{node}/{self._calls}"
             verb = client.subscribe if op.verb == "subscribe" else client.unsubscribe
-            effects = verb(call, op.topics, 0.0)
+            effects = verb(call, op.topics, self.now)
             if op.verb == "unsubscribe":
                 self.done = (*self.done, ("unsubscribe", node, " ".join(op.topics), position))
         if op.wait or op.verb != "publish":

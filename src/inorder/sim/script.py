@@ -21,6 +21,7 @@ the review.
 | hold a->b / release a->b             | keeps a link out of `stabilize`; `*` stands for anybody |
 | stabilize [a b]                      | delivers until nothing more can be (at these nodes)     |
 | fire a timer / timers                | a timer runs out / lists those that run                 |
+| wait 2.5                             | so many seconds go by, and no timer runs out by itself  |
 | crash a [2] / restart a              | memory is lost (with a number: in a's next step, behind |
 |                                      | so many effects); comes back from its disk              |
 | delivered                            | everybody's deliveries so far                           |
@@ -37,9 +38,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from msgspec import Struct
 
+from inorder.core.effect import Effect
 from inorder.core.errors import InorderError, Misuse
 from inorder.core.event import Scalar
 from inorder.core.machine import Machine, make_all
@@ -135,6 +138,7 @@ class Stage:
             "stabilize": self._stabilize,
             "timers": self._timers,
             "fire": self._fire,
+            "wait": self._wait,
             "crash": self._crash,
             "restart": self._restart,
             "delivered": self._delivered,
@@ -178,18 +182,22 @@ class Stage:
             chosen |= {name: options.pop(name) for name in told}
         self._options = options
         machines = self._services()
+        begins: dict[str, list[Effect]] = {}
         if network == "cube":
             self._peers = Peers([*machines, *names])
             self._cube = convert(chosen, CubeOptions, "network.cube")
             machines = {name: self._peer(name) for name in [*machines, *names]}
             if preset:
                 cube.preset(machines.values(), self._topics, preset.split(","))
+            begins = {name: cast(Peered, each).begin(0.0) for name, each in machines.items()}
         elif network == "direct":
             self._peers = None
             machines |= {name: self._client(name) for name in names}
         else:
             raise Misuse(f"network={network}: is neither direct nor cube")
         self.pool = Pool(machines, ordered)
+        for name, effects in begins.items():
+            self.pool.begin(name, effects)
         self._held.clear()
         self._down.clear()
         self._cut.clear()
@@ -288,6 +296,10 @@ class Stage:
         if timer not in self.pool.timers.get(node, ()):
             raise Misuse(f"{node} has no timer {timer}")
         return self._take(Step("fire", node, timer))
+
+    def _wait(self, seconds: str) -> list[str]:
+        self.pool.now += float(seconds)
+        return []
 
     def _crash(self, node: str, effects: str = "") -> list[str]:
         if effects:

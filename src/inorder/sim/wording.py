@@ -8,7 +8,12 @@ left out: `Pub t1 a:3 for d`.
 
     b->a Ack Sub t1 a change 1, says b change 2 next 4
 
-What shares a packet stands in one line, with a plus between.
+What shares a packet stands in one line, with a plus between. Sessions do not show: a frame is what
+it carries, and their own acknowledgements are `heard`. What peers say of the dead:
+
+    a->b Flush, c is dead; of c on t1 has 1-3 5
+    a->b Kept t1 c:4 for d
+    a->b Tested, suspects c
 """
 
 from __future__ import annotations
@@ -17,19 +22,27 @@ from collections.abc import Sequence
 from typing import Any
 
 from inorder.core.errors import BadFrame
+from inorder.protocols.cube.detector import Test
 from inorder.protocols.cube.messages import (
+    KEPT,
     KINDS,
     PUB,
     SOURCE,
     Ack,
     Act,
+    Flush,
+    Kept,
     Packet,
+    Probe,
     Pub,
     Standing,
     Sub,
     Uns,
 )
 from inorder.protocols.cube.parts import decode
+from inorder.protocols.session.lives import Greeting
+from inorder.protocols.session.messages import Ack as SessionAck
+from inorder.protocols.session.messages import Frame
 from inorder.sim.narrate import brief
 
 
@@ -48,7 +61,7 @@ class Wording:
 
     def __call__(self, message: Any) -> str | None:
         """A message in words; None for those of others."""
-        if isinstance(message, Pub):
+        if isinstance(message, Pub | Kept):
             return self._pub(message)
         if isinstance(message, Sub):
             role = " as source" if message.role == SOURCE else ""
@@ -56,6 +69,16 @@ class Wording:
             return self._about(message) + role + following + self._rest(message.to)
         if isinstance(message, Act | Uns):
             return self._about(message) + self._rest(message.to)
+        if isinstance(message, Frame):
+            return self(message.body)
+        if isinstance(message, SessionAck):
+            return "heard"
+        if isinstance(message, Greeting):
+            return f"Greeting, I am in life {message.mine}, you in {message.yours}"
+        if isinstance(message, Probe):
+            return self._probe(message)
+        if isinstance(message, Flush):
+            return self._flush(message)
         if isinstance(message, Packet):
             return " + ".join(str(self(each)) for each in message.messages)
         return self._ack(message) if isinstance(message, Ack) else None
@@ -64,7 +87,27 @@ class Wording:
         kind, source = type(message).__name__, self._name(message.source)
         return f"{kind} {message.topic} {source} change {message.change}"
 
-    def _pub(self, pub: Pub[Any]) -> str:
+    def _probe(self, probe: Probe) -> str:
+        if isinstance(probe.body, Test):
+            return "Test"
+        suspected = [self._name(peer) for peer, counter in probe.body.rows if counter & 1]
+        return "Tested" + (f", suspects {' '.join(suspected)}" if suspected else "")
+
+    def _flush(self, flush: Flush) -> str:
+        lives = dict(flush.view.lives)
+        said = [
+            f"{self._name(peer)} is in life {lives[peer]}" if peer in lives
+            else f"{self._name(peer)} is dead"
+            for peer, _ in flush.view.over
+        ]  # fmt: skip
+        for row in flush.rows:
+            runs = " ".join(
+                f"{first}-{last}" if first < last else f"{first}" for first, last in row.runs
+            )
+            said.append(f"of {self._name(row.source)} on {row.topic} has {runs or 'nothing'}")
+        return f"Flush, {'; '.join(said)}" if said else "Flush"
+
+    def _pub(self, pub: Pub[Any] | Kept[Any]) -> str:
         place = f"{self._name(pub.source)}#{pub.number}"
         body = brief(pub.body, self)
         event = getattr(pub.body, "event", None)
@@ -75,7 +118,7 @@ class Wording:
             body += self._causes("", getattr(pub.body, "places", ()))
             for topic, places in getattr(pub.body, "others", ()):
                 body += self._causes(f" on {topic}", places)
-        words = (word for word in ("Pub", pub.topic, place, body) if word)
+        words = (word for word in (type(pub).__name__, pub.topic, place, body) if word)
         return " ".join(words) + self._rest(pub.to)
 
     def _causes(self, where: str, places: Sequence[tuple[int, int]]) -> str:
@@ -84,7 +127,9 @@ class Wording:
 
     def _ack(self, ack: Ack) -> str:
         source = self._name(ack.source)
-        what = f"{source}#{ack.number}" if ack.kind == PUB else f"{source} change {ack.number}"
+        what = (
+            f"{source}#{ack.number}" if ack.kind in (PUB, KEPT) else f"{source} change {ack.number}"
+        )
         kind = KINDS[ack.kind].__name__ if 0 <= ack.kind < len(KINDS) else f"kind {ack.kind}"
         said = " and".join(f" {self._standing(each)}" for each in ack.standings)
         return f"Ack {kind} {ack.topic} {what}" + (f", says{said}" if said else "")
