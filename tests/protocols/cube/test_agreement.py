@@ -28,7 +28,7 @@ def test_what_somebody_has_remains_and_is_sent_once():
 
 
 def test_what_has_come_since_the_report_is_not_sent():
-    assert to_send(1, [3, 4], ROWS, ((1, 4),)) == [(4, 0b101)]
+    assert to_send(0, [1, 2, 3, 4], ROWS, ((1, 4),)) == [(3, 0b010)]
 
 
 def test_where_somebody_has_settled_that_word_holds():
