@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inorder.core.effect import Send
+from inorder.core.effect import Send, SetTimer
 from inorder.core.event import Event
 from inorder.guarantee.none import Published
 from inorder.guarantee.peer import Peered, order_of
@@ -15,6 +15,8 @@ from inorder.protocols.cube.messages import PUB, Ack, Pub
 from inorder.protocols.cube.options import Options
 from inorder.protocols.cube.parts import encode
 from inorder.protocols.cube.peers import Peers
+from inorder.protocols.session.messages import Ack as SessionAck
+from inorder.protocols.session.messages import Frame
 from inorder.sim.cube import preset
 
 NAMES = tuple(f"n{number}" for number in range(8))
@@ -83,3 +85,28 @@ def test_the_copy_for_the_largest_part_leaves_first_and_the_wave_is_noted():
     assert peer.receive("n1", Ack(PUB, "t", 4, 1), 0.0) == []
     assert peer.receive("n2", Ack(PUB, "t", 4, 1), 0.0) == [Send("n4", Ack(PUB, "t", 4, 1))]
     assert peer.idle
+
+
+def test_an_acknowledgement_says_which_copy_it_is_for():
+    peer = peers_with(Options(links="trusted"))[0]
+    copy = Pub("t", 1, 1, b"", Published(Event("n1", 1, "t", {})), 1, 0, 3)
+    sent, *_ = peer.receive("n1", copy, 0.0)
+    assert sent == Send("n1", Ack(PUB, "t", 1, 1, (), 3))
+
+
+def test_an_acknowledgement_waits_for_company_where_peers_bundle():
+    peer = peers_with(Options(links="trusted", aggregate="timer", tau=0.5))[0]
+    effects = peer.receive("n1", a_pub(1, b""), 0.0)
+    assert not [each for each in effects if isinstance(each, Send)]
+    (timer,) = [each for each in effects if isinstance(each, SetTimer)]
+    (sent,) = peer.fire(timer.name, timer.after_s)
+    assert sent == Send("n1", Ack(PUB, "t", 1, 1))
+
+
+def test_an_acknowledgement_is_said_in_the_session_where_there_is_one():
+    one, other, *_ = peers_with(Options())
+    said = other.publish("t", {}, 0.0)
+    (frame,) = [each.message for each in said if isinstance(each, Send) and each.target == one.name]
+    sent = [each for each in one.receive(other.name, frame, 0.0) if isinstance(each, Send)]
+    assert sent
+    assert all(isinstance(each.message, Frame | SessionAck) for each in sent)
