@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import count
 from random import Random
 from statistics import fmean, pstdev
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from inorder.sim import laws, models, topics
 from inorder.sim.agenda import Agenda
@@ -21,9 +24,10 @@ def test_what_is_due_at_one_instant_runs_in_the_order_it_was_put_in():
 
 def test_the_past_means_now_and_behind_what_is_due():
     agenda, seen = Agenda(), []
-    agenda.at(5.0, lambda: agenda.at(1.0, seen.append, agenda.now))
+    agenda.at(0.0, seen.append, "first")
+    agenda.at(5.0, lambda: agenda.at(1.0, lambda: seen.append(agenda.now)))
     agenda.run()
-    assert seen == [5.0]
+    assert seen == ["first", 5.0]
 
 
 def test_running_until_a_time_stops_there_and_goes_on_later():
@@ -32,8 +36,118 @@ def test_running_until_a_time_stops_there_and_goes_on_later():
         agenda.at(at, seen.append, at)
     assert agenda.run(2.0) == 2
     assert (agenda.now, seen, len(agenda)) == (2.0, [1.0, 2.0], 1)
+    assert (agenda.run(2.5), agenda.now) == (0, 2.5)
     agenda.run()
     assert seen == [1.0, 2.0, 3.0]
+
+
+def test_what_is_put_in_for_one_time_keeps_its_order_whatever_comes_between():
+    # 1.0 is left for 2.0 and taken up again: the heap has two places for it.
+    agenda, seen = Agenda(), []
+    for at, name in ((1.0, "a"), (1.0, "b"), (2.0, "d"), (1.0, "c"), (2.0, "e")):
+        agenda.at(at, seen.append, name)
+    assert [args for _, args in agenda.pending()] == [("a",), ("b",), ("c",), ("d",), ("e",)]
+    assert (len(agenda), agenda.run()) == (5, 5)
+    assert seen == ["a", "b", "c", "d", "e"]
+
+
+def test_what_an_action_puts_in_for_its_own_time_comes_behind_the_others():
+    agenda, seen = Agenda(), []
+
+    def twice(name):
+        seen.append(name)
+        if len(name) < 3:
+            agenda.after(0.0, twice, name + name[0])
+
+    agenda.at(1.0, twice, "a")
+    agenda.at(1.0, twice, "b")
+    agenda.run()
+    assert seen == ["a", "b", "aa", "bb", "aaa", "bbb"]
+
+
+def test_an_action_that_raises_takes_nothing_with_it():
+    agenda, seen = Agenda(), []
+    for action in (seen.append, [].remove, seen.append):
+        agenda.at(1.0, action, len(agenda))
+    with pytest.raises(ValueError, match="not in list"):
+        agenda.run()
+    assert (seen, len(agenda)) == ([0], 1)
+    agenda.run()
+    assert seen == [0, 2]
+
+
+def test_what_only_watches_does_not_keep_an_agenda_from_rest():
+    agenda = Agenda()
+    agenda.watch(1.0, print)
+    agenda.after(1.0, list)
+    agenda.after(1.0, list)
+    assert not agenda.resting
+    assert [action for action, _ in agenda.pending()] == [list, list]
+    agenda.run(0.5)
+    assert (agenda.resting, len(agenda)) == (False, 3)
+    agenda.watch(2.0, list)
+    agenda.run(1.0)
+    assert (agenda.resting, len(agenda)) == (True, 1)
+
+
+@given(st.lists(st.integers(0, 3)))
+def test_what_is_pending_stands_in_the_order_in_which_it_happens(times):
+    agenda, seen = Agenda(), []
+    for nth, at in enumerate(times):
+        agenda.at(at, seen.append, nth)
+    pending = [args[0] for _, args in agenda.pending()]
+    agenda.run()
+    assert seen == pending
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.integers(0, 2), max_size=3)), max_size=8))
+def test_an_agenda_does_what_a_sorted_list_does(plans):
+    """Each thing to do puts in some more, so many seconds later."""
+
+    def by_hand():
+        waiting = [(at, nth, after) for nth, (at, after) in enumerate(plans)]
+        done, following = [], len(waiting)
+        while waiting:
+            waiting.sort(key=lambda entry: entry[:2])
+            now, nth, after = waiting.pop(0)
+            done.append((now, nth))
+            for each in after:
+                waiting.append((now + each, following, []))
+                following += 1
+        return done
+
+    agenda, done, names = Agenda(), [], count()
+
+    def act(nth, after):
+        done.append((agenda.now, nth))
+        for each in after:
+            agenda.after(each, act, next(names), [])
+
+    for at, after in plans:
+        agenda.at(at, act, next(names), after)
+    agenda.run()
+    assert done == by_hand()
+
+
+def test_what_watches_has_a_place_of_its_own():
+    agenda, seen = Agenda(), []
+    agenda.at(1.0, seen.append, "a")
+    agenda.watch(2.0, seen.append, "d")
+    agenda.watch(2.0, list)
+    agenda.at(1.0, seen.append, "b")
+    agenda.at(1.0, seen.append, "c")
+    agenda.at(2.0, seen.append, "e")
+    agenda.run()
+    assert seen == ["a", "b", "c", "d", "e"]
+
+
+def test_all_that_is_put_in_for_one_instant_takes_one_place_of_the_heap():
+    agenda = Agenda()
+    for _ in range(1000):
+        agenda.at(1.0, list)
+    assert (len(agenda._heap), len(agenda)) == (1, 1000)
+    agenda.run()
+    assert (len(agenda._heap), len(agenda)) == (0, 0)
 
 
 def test_a_machine_that_answers_itself_for_ever_is_caught(monkeypatch):

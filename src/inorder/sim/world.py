@@ -85,6 +85,8 @@ class World:
         self._setting: dict[str, tuple[str, int, dict[str, Any], list[str]]] = {}
         self._calls = 0
         self._timers = 0
+        # The event that was delivered last, its name, and when it was published.
+        self._shown: tuple[Event | None, str, float] = (None, "", 0.0)
         self._act: dict[type, Callable[[Node, Any], None]] = {
             Send: self._send,
             Diffuse: self._diffuse,
@@ -354,11 +356,16 @@ class World:
     def _deliver(self, node: Node, effect: Deliver) -> None:
         event = effect.event
         now = self.agenda.now
-        node.nth += 1
+        if event is not self._shown[0]:
+            # One event goes to many subscribers: what is the same for all is found out once.
+            self._shown = event, event_id(event.publisher, event.seq), self._true_time(event)
+        _, name, published_at = self._shown
+        node.nth = nth = node.nth + 1
+        waited_s = effect.waited_s
+        received_at = now - waited_s if waited_s > 0.0 else now
         row = DeliveryRow(
-            node.name, node.nth, event_id(event.publisher, event.seq), event.topic,
-            event.publisher, event.seq, self._true_time(event),
-            now - max(0.0, effect.waited_s), now, effect.in_order,
+            node.name, nth, name, event.topic, event.publisher, event.seq, published_at,
+            received_at, now, effect.in_order,
         )  # fmt: skip
         self._trace.write("deliveries", row)
         if self.application:

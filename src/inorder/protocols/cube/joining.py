@@ -21,7 +21,8 @@ on; when it joins again, from the first number of its new membership.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from inorder.core.effect import Effect, Persist
 from inorder.core.errors import BadMessage
@@ -52,30 +53,41 @@ from inorder.protocols.cube.trees import Trees
 from inorder.protocols.cube.wave import Key, Wave
 
 
+def _trees(options: Options) -> type[Trees]:
+    """The trees of a peer: those that can be repaired where peers may crash."""
+    if not options.detection:
+        return Trees
+    return Edges if options.watch == "neighbours" else Repairs
+
+
 class Joining(ABC):
     """The part of a peer that knows memberships; a `Peer` is one."""
 
     def __init__(self, name: str, peers: Peers, options: Options) -> None:
+        # What every message needs stands first: a world of thousands of peers reads it from cold
+        # memory. With thirty attributes and more, CPython would give each peer a table of names.
+        self._on: Mapping[type, Any] = {}
+        self._ids = peers.ids
+        self._me = peers.ids[name]
+        self._names = peers.names
+        self._trees = _trees(options)(name, peers, options)
+        self._topics: dict[str, Topic] = {}
+        # Of the input in progress: what it writes, and what it does.
+        self._records: list[Effect] = []
+        self._out = self._trees.out
         self.name = name
         self.options = options
         self.peers = peers
-        self._names = peers.names
-        self._ids = peers.ids
-        self._me = peers.ids[name]
-        self._topics: dict[str, Topic] = {}
-        # The same object twice where peers may crash, so that it can be asked for repairs.
-        self._trees = Trees(name, peers, options)
-        if options.detection:
-            kind = Edges if options.watch == "neighbours" else Repairs
-            self._trees = self._repairs = kind(name, peers, options)
         if options.aggregate != "none":
             look_up, send = self._look_up, self._trees.send
             self._trees.bundler = Bundler(name, peers, options, look_up, send)
         # Second questions that wait for an answer: from whom, and up to which own publication.
         self._asked: list[tuple[int, Act, int]] = []
-        # Of the input in progress: what it writes, and what it does.
-        self._records: list[Effect] = []
-        self._out = self._trees.out
+
+    @property
+    def _repairs(self) -> Repairs:
+        """The trees, where peers may crash."""
+        return cast(Repairs, self._trees)
 
     # What the peer does with it.
 

@@ -26,7 +26,8 @@ Peers are numbers, the places of their names in the list that all peers are conf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, cast
 
 from inorder.core.effect import (
@@ -74,6 +75,9 @@ class Peer(Serving):
     """The peer `name` of these, around `inner`. `launches` says that the inner client publishes
     by diffusing, so that its publications wait for the launch."""
 
+    # The last life on disk: the first one is not written, nothing of it is forgotten.
+    _former = FIRST
+
     def __init__(
         self,
         name: str,
@@ -86,18 +90,7 @@ class Peer(Serving):
         self.set_inner(inner)
         self._launches = launches
         self._calls = 0
-        # The last life on disk: the first one is not written, nothing of it is forgotten.
-        self._former = FIRST
-        self._on: dict[type, Callable[[int, Any, float], None]] = {
-            Pub: self._on_pub,
-            Ack: self._on_ack,
-            Sub: self._on_sub,
-            Act: self._on_act,
-            Uns: self._on_uns,
-            Packet: self._on_packet,
-        }
-        if options.detection:
-            self._on |= {Kept: self._on_kept, Flush: self._on_flush}
+        self._on = _handlers(type(self), options.detection)
 
     def set_inner(self, inner: Machine) -> None:
         self.inner = inner
@@ -159,10 +152,11 @@ class Peer(Serving):
         try:
             if handler is None:
                 self._receive_other(source, message, now)
-            elif source in self._ids and source != self.name and self._trees.links is None:
-                handler(self._ids[source], message, now)
             else:
-                raise BadMessage(source, f"{type(message).__name__} is nothing for a peer")
+                peer = self._ids.get(source, self._me)
+                if peer == self._me or self._trees.links is not None:
+                    raise BadMessage(source, f"{type(message).__name__} is nothing for a peer")
+                handler(self, peer, message, now)
         except Exception:
             self._out.clear()
             self._records.clear()
@@ -193,7 +187,7 @@ class Peer(Serving):
             try:
                 if handler is None:
                     raise BadMessage(source, f"{type(body).__name__} is nothing for a peer")
-                handler(peer, body, now)
+                handler(self, peer, body, now)
             except BadMessage:
                 # It counts as taken, or the session would stand still for ever.
                 self._out.append(Note("bad_frame", source))
@@ -213,7 +207,7 @@ class Peer(Serving):
             try:
                 if not isinstance(message, Pub | Ack):
                     raise BadMessage(self._names[source], "packs what does not belong in a packet")
-                self._on[type(message)](source, message, now)
+                self._on[type(message)](self, source, message, now)
             except BadMessage:
                 self._out.append(Note("bad_frame", self._names[source]))
 
@@ -378,3 +372,19 @@ class Peer(Serving):
         if isinstance(self.inner, Durable):
             self._pass(self.inner.resume(now), now)
         return self._done(now)
+
+
+Handler = Callable[[Any, int, Any, float], None]
+
+
+def _handlers(kind: type[Peer], watched: bool) -> Mapping[type, Handler]:
+    """What peers of a kind do with messages of other peers: one table for all of them."""
+    kept = (kind._on_kept, kind._on_flush) if watched else ()
+    return _table(
+        kind._on_pub, kind._on_ack, kind._on_sub, kind._on_act, kind._on_uns, kind._on_packet, *kept
+    )
+
+
+@cache
+def _table(*handlers: Handler) -> Mapping[type, Handler]:
+    return dict(zip((Pub, Ack, Sub, Act, Uns, Packet, Kept, Flush), handlers, strict=False))

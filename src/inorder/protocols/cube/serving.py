@@ -43,9 +43,9 @@ class Serving(Surviving):
         watched = self._detector is not None
         if watched and self._is_fenced(pub.source, pub.life, now):
             return
-        self._trees.pass_on(parent, (PUB, pub.topic, pub.source, pub.number), pub)
+        self._trees.pass_pub(parent, pub)
         topic = self._topics.get(pub.topic)
-        if topic is None or topic.role != MEMBER or not topic.answers:
+        if topic is None or topic.role != MEMBER or (topic.phase != "in" and not topic.answers):
             self._figures["relays"] += 1
             return  # on the way only: a peer that is not in helps all the same
         if watched:

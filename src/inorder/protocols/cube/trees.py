@@ -66,6 +66,10 @@ class Trees:
         self.bundler: Bundler | None = None
         self._single = options.trees == "single"
         self._h = dimensions(len(peers.names))
+        # Whether each number of the cube is a peer's.
+        self._full = len(peers.names) == 1 << self._h
+        # Whether what is said leaves as it is: no session, and nothing that bundles.
+        self._plain = self.links is None and options.aggregate == "none"
         # The tasks of each message, the first apart: nearly always it is the only one.
         self._waves: dict[Key, Wave[Any]] = {}
         self._later: dict[Task, Wave[Any]] = {}
@@ -97,6 +101,9 @@ class Trees:
         self, parent: int, key: Key, tree: Tree, standings: tuple[Standing, ...] = ()
     ) -> None:
         """Send a tree message to the next peers of its part; when there are none, it is over."""
+        if not tree.to:
+            self._acknowledge(parent, key, tree.again, standings)
+            return
         h = (parent ^ self._me).bit_length() - 1
         if self._single and key[0] == PUB and self._me == ROOT_PEER:
             h = self._h
@@ -109,13 +116,19 @@ class Trees:
             task = self._next_task(parent, key, tree.again)
             if task < 0:
                 return
-        if not children:
-            self._acknowledge(parent, key, tree.again, standings)
-            return
-        for offset, _ in children:
-            if self._me ^ offset >= len(self._names):
-                raise BadMessage(self._names[parent], f"addresses peer {self._me ^ offset}")
+        if not self._full:
+            for offset, _ in children:
+                if self._me ^ offset >= len(self._names):
+                    raise BadMessage(self._names[parent], f"addresses peer {self._me ^ offset}")
         self._begin(parent, key, tree, children, standings, None, task)
+
+    def pass_pub(self, parent: int, pub: Pub[Any]) -> None:
+        """`pass_on` for a publication; what half of them need, in one piece."""
+        if pub.to or not self._plain or not self._roomy:
+            self.pass_on(parent, (PUB, pub.topic, pub.source, pub.number), pub)
+        else:
+            ack = Ack(PUB, pub.topic, pub.source, pub.number, (), pub.again)
+            self.out.append(Send(self._names[parent], ack))
 
     def _next_task(self, parent: int, key: Key, again: int) -> int:
         """A number for another task of a message, or -1 if this copy's is under way."""
@@ -138,25 +151,34 @@ class Trees:
         answer: Answer | None = None,
         task: int = 0,
     ) -> None:
-        parts = {self._me ^ offset: part for offset, part in reversed(children)}
+        me = self._me
+        parts: dict[int, bytes] = {}
         wave: Wave[Any] = Wave(parent, parts, tree, standings, answer)
+        if self._plain and type(tree) is Pub:
+            # The hot path in one piece.
+            self._note(key, task, wave)
+            topic, source, number, body = tree.topic, tree.source, tree.number, tree.body
+            names, out = self._names, self.out
+            for offset, part in reversed(children):
+                child = me ^ offset
+                parts[child] = part
+                out.append(Send(names[child], Pub(topic, source, number, part, body)))
+            return
+        for offset, part in reversed(children):
+            parts[me ^ offset] = part
         if self._avoided:
             self._go_around(wave)
             if not wave.parts and parent != ROOT:
                 self._acknowledge(parent, key, tree.again, standings)
                 return
+        self._note(key, task, wave)
+        self._pass_down(wave.tree, wave.parts, task)
+
+    def _note(self, key: Key, task: int, wave: Wave[Any]) -> None:
         if task:
             self._later[(key, task)] = wave
         else:
             self._waves[key] = wave
-        if type(tree) is Pub and self.links is None and self.bundler is None:
-            # The hot path in one piece.
-            topic, source, number, body = tree.topic, tree.source, tree.number, tree.body
-            names, out = self._names, self.out
-            for child, to in parts.items():
-                out.append(Send(names[child], Pub(topic, source, number, to, body)))
-            return
-        self._pass_down(wave.tree, wave.parts, task)
 
     def _pass_down(self, tree: Tree, parts: dict[int, bytes], task: int) -> None:
         bundler = self.bundler
@@ -181,12 +203,13 @@ class Trees:
         wave = self._later.get((key, task)) if task else self._waves.get(key)
         if wave is None or child not in wave.parts:
             return None  # it has come before
-        for standing in ack.standings:
-            self._check(child, standing)
-        del wave.parts[child]
         if ack.standings:
+            for standing in ack.standings:
+                self._check(child, standing)
             wave.standings += ack.standings
-        return None if wave.parts else self._is_over(key, task, wave, now)
+        parts = wave.parts
+        del parts[child]
+        return None if parts else self._is_over(key, task, wave, now)
 
     def _is_over(
         self, key: Key, task: int, wave: Wave[Any], now: float
@@ -206,13 +229,17 @@ class Trees:
     def _acknowledge(
         self, parent: int, key: Key, again: int, standings: tuple[Standing, ...]
     ) -> None:
-        if key[0] == PUB and not self._roomy:
+        kind, topic, source, number = key
+        if kind == PUB and not self._roomy:
             self._withheld.append((parent, key, again))
             return
-        if self.bundler is None or key[0] != PUB:
-            self.send(parent, Ack(*key, standings, again))
+        ack = Ack(kind, topic, source, number, standings, again)
+        if self._plain:
+            self.out.append(Send(self._names[parent], ack))
+        elif self.bundler is not None and kind == PUB:
+            self.bundler.put(parent, ack)
         else:
-            self.bundler.put(parent, Ack(*key, (), again))
+            self.send(parent, ack)
 
     def _check(self, source: int, standing: Standing) -> None:
         numbers = standing[1:]
