@@ -171,9 +171,9 @@ FIGURE = Figure(
     numbers=("5.12",),
     charts=charts,
     code=(*SOURCES, "experiments/cube/brokered.py"),
-    runs=10,
+    runs=3,
     quick_runs=3,
-    runs_at=lambda point: 10,
+    runs_at=lambda point: 3,
     code_of=vcube.CODE_OF,
     workers=shown.WORKERS,
 )  # fmt: skip

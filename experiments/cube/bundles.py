@@ -64,7 +64,11 @@ def points_trees(quick: bool) -> list[Settings]:
 def runs_at(point: Settings) -> int:
     """The thesis's 30 up to 128 nodes; a pair of runs is 7 s at 256, and 3 minutes at 1,024."""
     nodes: int = point["nodes"]
-    return 30 if nodes <= 128 else 10 if nodes <= 256 else 4 if nodes <= 512 else 2
+    if nodes <= MIDDLE:
+        return 30 if nodes < MIDDLE else 10
+    if point == _point(workloads.CALIBRATED, nodes):
+        return 4 if nodes < LARGE else 2
+    return 2 if nodes < LARGE else 1
 
 
 def fitted(rows: Sequence[Row], **settings: object) -> list[Row]:

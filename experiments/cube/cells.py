@@ -34,6 +34,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from random import Random
+from time import process_time
 from typing import Any, cast
 
 from experiments.cube.world import SOURCES
@@ -69,16 +70,18 @@ WHERE = " AND ".join(f"{axis} >= :{axis}0 AND {axis} < :{axis}1" for axis in "xy
 
 
 class Copies(Delay):
-    """Counts what is sent, once it is told to."""
+    """Counts all copies, and what they are for once its `counts` is set."""
 
     def __init__(self) -> None:
         super().__init__(Constant(mean=DELAY_S))
         self.counts = False
+        self.moved = 0
         self.publications = 0
         self.control = 0
         self.entries = 0
 
     def show(self, message: Any) -> None:
+        self.moved += 1
         if not self.counts:
             return
         kind = message.kind if isinstance(message, Ack) else KINDS.index(type(message))
@@ -164,8 +167,10 @@ class Walkers:
 
 def run(size: float, nodes: int, rate: float, moves: int, seed: int) -> Numbers:
     walkers = Walkers(size, nodes, rate, moves, seed)
+    started = process_time()
     walkers.go()
-    return walkers.numbers(moves * PAUSE_S)
+    cost = {"moved": walkers.copies.moved, "seconds": process_time() - started}
+    return {**walkers.numbers(moves * PAUSE_S), **cost}
 
 
 def points(quick: bool) -> list[Settings]:

@@ -228,9 +228,7 @@ FIGURES = [
         code=CODE,
         runs=40,
         quick_runs=5,
-        runs_at=lambda point: shown.runs(
-            point["nodes"], point["nodes"] ** 2 * point["share"] / 100
-        ),
+        runs_at=lambda point: shown.runs(point["nodes"] ** 2 * point["share"] / 100),
         code_of=vcube.CODE_OF,
         workers=shown.WORKERS,
     ),
@@ -252,7 +250,7 @@ FIGURES = [
         code=CODE,
         runs=40,
         quick_runs=3,
-        runs_at=lambda point: shown.runs(point["nodes"], point["nodes"] ** 2),
+        runs_at=lambda point: shown.runs(point["nodes"] ** 2),
         code_of=vcube.CODE_OF,
         workers=shown.WORKERS,
     ),

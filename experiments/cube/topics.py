@@ -111,7 +111,7 @@ FIGURE = Figure(
     code=(*SOURCES, "experiments/cube/topics.py"),
     runs=40,
     quick_runs=5,
-    runs_at=lambda point: shown.runs(point["nodes"], point["nodes"] * point["messages"]),
+    runs_at=lambda point: shown.runs(point["nodes"] * point["messages"]),
     code_of=vcube.CODE_OF,
     workers=shown.WORKERS,
 )  # fmt: skip
