@@ -162,5 +162,4 @@ FIGURE = Figure(
     runs=40,
     quick_runs=5,
     runs_at=lambda point: 40,
-    workers=shown.WORKERS,
 )  # fmt: skip

@@ -175,5 +175,4 @@ FIGURE = Figure(
     quick_runs=3,
     runs_at=lambda point: 3,
     code_of=vcube.CODE_OF,
-    workers=shown.WORKERS,
 )  # fmt: skip

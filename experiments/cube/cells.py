@@ -37,6 +37,8 @@ from random import Random
 from time import process_time
 from typing import Any, cast
 
+from experiments.chart import Frame, page
+from experiments.cube import shown
 from experiments.cube.world import SOURCES
 from experiments.figure import Column, Figure, Row
 from experiments.points import Numbers, Settings
@@ -208,25 +210,41 @@ def judge(rows: list[Row]) -> list[str]:
     return lines
 
 
+def charts(rows: list[Row]) -> dict[str, str]:
+    ticks = sorted({float(row.settings["size"]) for row in rows})
+    named = [(f"{rate} a second", some) for rate, some in shown.named(rows, "rate")]
+
+    def frame(title: str, key: str) -> Frame:
+        layers = shown.curves(named, "size", lambda row: row.mean(key))
+        return Frame(title, layers, x_log=True, y_log=True, ticks=ticks)
+
+    pictures = [
+        frame("false positives a second, by the side of a cell", "wasted"),
+        frame("joining and leaving cells: messages a second", "control"),
+        frame("all messages a second", "total"),
+    ]
+    return {"figure-cells.svg": page(pictures, height=220)}
+
+
 FIGURE = Figure(
-    "6.cells",
-    "false positives and control messages over the size of cells",
-    f"Peers on a square of {SIDE:g} that hold {REACH:g} around them and move every {PAUSE_S:g} s",
-    points,
-    run,
-    [
-        Column("cells", "cells held"),
-        Column("copies", "copies a publication"),
-        Column("false", "false positives a publication"),
-        Column("entries", "stamp entries"),
-        Column("wasted", "false positives a second", 1),
-        Column("control", "control a second", 1),
-        Column("total", "messages a second", 1),
-    ],
-    ["rate", "size"],
-    judge,
+    name="cells",
+    title="false positives and control messages over the size of cells (6.2.2.3)",
+    setting=f"A square of {SIDE:g}; machines: peers that hold {REACH:g} around them, move every "
+    f"{PAUSE_S:g} s, and publish where they stand, so often a second each (rate)",
+    points=points,
+    run=run,
+    columns=(
+        Column("cells", "cells held"), Column("copies", "copies a publication"),
+        Column("false", "false positives a publication"), Column("entries", "stamp entries"),
+        Column("wasted", "false positives a second", 1), Column("control", "control a second", 1),
+        Column("total", "messages a second", 1), *shown.COST,
+    ),
+    labels=("rate", "size", "nodes"),
+    judge=judge,
     source="thesis",
-    numbers=("6.2.2.3",),
+    numbers=("cells", "6.2.2.3"),
+    charts=charts,
     code=CODE,
     runs=5,
-)
+    runs_at=lambda point: 5,
+)  # fmt: skip

@@ -293,7 +293,6 @@ FIGURES = [
         quick_runs=2,
         runs_at=runs_at_a,
         code_of=vcube.CODE_OF,
-        workers=shown.WORKERS,
     ),
     Figure(
         name="5.11b",
@@ -313,6 +312,5 @@ FIGURES = [
         quick_runs=2,
         runs_at=runs_at_b,
         code_of=vcube.CODE_OF,
-        workers=shown.WORKERS,
     ),
 ]

@@ -149,5 +149,4 @@ FIGURE = Figure(
     runs=40,
     quick_runs=10,
     runs_at=lambda point: shown.runs(4 * SHARE * point["nodes"] ** 2),
-    workers=shown.WORKERS,
 )  # fmt: skip

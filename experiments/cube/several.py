@@ -230,7 +230,6 @@ FIGURES = [
         quick_runs=5,
         runs_at=lambda point: shown.runs(point["nodes"] ** 2 * point["share"] / 100),
         code_of=vcube.CODE_OF,
-        workers=shown.WORKERS,
     ),
     Figure(
         name="table-5.1",
@@ -252,6 +251,5 @@ FIGURES = [
         quick_runs=3,
         runs_at=lambda point: shown.runs(point["nodes"] ** 2),
         code_of=vcube.CODE_OF,
-        workers=shown.WORKERS,
     ),
 ]  # fmt: skip

@@ -11,9 +11,6 @@ from experiments.figure import Column, Row, holds
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 QUICK_SIZES = (8, 16, 32, 64, 128)
 
-# Both processors work; a point is one run in one process.
-WORKERS = 2
-
 LATENCY = Column("latency", "latency", 1)
 LAST = Column("last", "to the last", 1)
 COST = (Column("moved", "messages moved", 0), Column("seconds", "seconds", 2))

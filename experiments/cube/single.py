@@ -226,7 +226,6 @@ FIGURES = [
         quick_runs=10,
         runs_at=lambda point: shown.runs(point["nodes"]),
         code_of=vcube.CODE_OF,
-        workers=shown.WORKERS,
     ),
     Figure(
         name="5.7",
@@ -246,6 +245,5 @@ FIGURES = [
         quick_runs=10,
         runs_at=lambda point: shown.runs(point["nodes"]),
         code_of=vcube.CODE_OF,
-        workers=shown.WORKERS,
     ),
 ]

@@ -113,5 +113,4 @@ FIGURE = Figure(
     quick_runs=5,
     runs_at=lambda point: shown.runs(point["nodes"] * point["messages"]),
     code_of=vcube.CODE_OF,
-    workers=shown.WORKERS,
 )  # fmt: skip

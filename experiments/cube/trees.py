@@ -105,5 +105,4 @@ FIGURE = Figure(
     quick_runs=5,
     runs_at=lambda point: shown.runs(point["nodes"] ** 2),
     code_of={MULTIPLE: vcube.SOURCES},
-    workers=shown.WORKERS,
 )  # fmt: skip

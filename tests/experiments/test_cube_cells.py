@@ -99,7 +99,7 @@ def test_the_table_is_written_with_a_line_for_each_rate(tmp_path):
     points = [{"rate": 0.5, "size": size, "nodes": 6, "moves": 1} for size in (100.0, 50.0)]
     figure = replace(FIGURE, points=lambda quick: points)
     text = figure.reproduce(tmp_path, True, 1)
-    assert "| rate | size | cells held | copies a publication |" in text
+    assert "| rate | size | nodes | runs | cells held | copies a publication |" in text
     assert "0.5 a second and peer: the least traffic is with cells of" in text
     assert {point["size"] for point in FIGURE.points(True)} < {
         point["size"] for point in FIGURE.points(False)

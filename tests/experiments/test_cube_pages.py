@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -76,7 +77,7 @@ def test_every_row_says_its_size_its_runs_and_what_it_moved(texts: dict[str, str
 def test_pictures_stand_beside_the_tables(texts: dict[str, str], folder: Path) -> None:
     pictures = sorted(path.stem for path in (folder / "quick").glob("*.svg"))
     numbers = (
-        "2.9 3.1 4.3 4.4 4.5 4.6 4.7 4.9 5.10 5.11a 5.11b 5.12 5.6 5.7 5.8 5.9 table-4.1 "
+        "2.9 3.1 4.3 4.4 4.5 4.6 4.7 4.9 5.10 5.11a 5.11b 5.12 5.6 5.7 5.8 5.9 cells table-4.1 "
         "table-4.2 table-4.3"
     )
     assert pictures == [f"figure-{number}" for number in numbers.split()]
@@ -117,7 +118,7 @@ def test_logarithmic_axes_leave_out_what_they_cannot_show() -> None:
 
 def test_there_are_figures_for_all_that_single_trees_are_compared_in() -> None:
     numbers = [str(number) for figure in FIGURES for number in figure.numbers]
-    wanted = "2.9 4.8 5.2 5.6 5.7 5.8 table-5.1 5.10 5.11a 5.11b 5.12"
+    wanted = "2.9 4.8 5.2 5.6 5.7 5.8 table-5.1 5.10 5.11a 5.11b 5.12 cells"
     assert {*wanted.split()} < {*numbers}
     for figure in FIGURES:
         assert len(figure.points(False)) >= len(figure.points(True)) > 0
@@ -127,16 +128,16 @@ def test_there_are_figures_for_all_that_single_trees_are_compared_in() -> None:
 
 
 def test_runs_are_many_where_they_are_small() -> None:
-    by_size = {nodes: shown.runs(nodes, nodes**2) for nodes in shown.SIZES}
-    expected = {8: 40, 16: 40, 32: 40, 64: 40, 128: 40, 256: 40, 512: 10, 1024: 4}
-    assert by_size == {**expected, 2048: 2, 4096: 1}
+    by_size = {nodes: shown.runs(nodes**2) for nodes in shown.SIZES}
+    expected = {8: 40, 16: 40, 32: 40, 64: 40, 128: 40, 256: 40, 512: 5, 1024: 2}
+    assert by_size == {**expected, 2048: 1, 4096: 1}
     chosen = {figure.name: figure for figure in FIGURES}
     for name in ("5.8", "table-5.1", "2.9"):
         figure = chosen[name]
         for point in figure.points(False):
             assert figure.runs_at
             copies = point["nodes"] ** 2 * point.get("share", 100) / 100
-            assert figure.runs_at(point) == shown.runs(point["nodes"], copies)
+            assert figure.runs_at(point) == shown.runs(copies)
 
 
 # The command.
@@ -160,41 +161,56 @@ def test_a_figure_is_asked_for_by_its_name(
     assert "'5.3' is not one of 2.9, 4.8, 3.1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["meter", "several", "shown", "thesis", "workloads"])
+@pytest.mark.parametrize("name", ["churn", "meter", "several", "shown", "thesis", "workloads"])
 def test_examples_in_the_docstrings_are_true(name: str) -> None:
     found = doctest.testmod(importlib.import_module(f"experiments.cube.{name}"))
     assert found.attempted > 0
     assert found.failed == 0
 
 
-# Points in several processes.
+# What is run, and what is drawn of it.
 
 
 def squared(number: int, seed: int) -> Numbers:
     return {"square": number * number + seed}
 
 
-def never(number: int, seed: int) -> Numbers:
-    raise AssertionError(f"{number} was known")
+def never(**settings: object) -> Numbers:
+    raise AssertionError(f"{settings} was known")
 
 
-def test_points_run_in_processes_give_what_they_give_in_one(tmp_path: Path) -> None:
+def test_each_point_has_the_runs_that_are_asked_for(tmp_path: Path) -> None:
     points: list[Settings] = [{"number": number} for number in range(5)]
     counts = [3, 0, 1, 2, 4]
-    alone = run_all(Store(tmp_path / "one"), points, counts, squared, "test", "v1")
-    assert [len(runs) for runs in alone] == counts
-    assert alone[4] == [{"square": 16 + seed} for seed in (1, 2, 3, 4)]
-    assert len([*(tmp_path / "one").glob("*.json")]) == sum(counts), "no run that is not asked for"
-    both = run_all(Store(tmp_path / "two"), points, counts, squared, "test", "v1", workers=2)
-    assert both == alone
-    again = run_all(Store(tmp_path / "two"), points, counts, never, "test", "v1", workers=2)
-    assert again == alone
+    found = run_all(Store(tmp_path), points, counts, squared, "test", "v1")
+    assert [len(runs) for runs in found] == counts
+    assert found[4] == [{"square": 16 + seed} for seed in (1, 2, 3, 4)]
+    assert len([*tmp_path.iterdir()]) == sum(counts), "no run that is not asked for"
+    assert run_all(Store(tmp_path), points, counts, never, "test", "v1") == found
 
 
-def test_a_failing_point_ends_the_figure_and_leaves_the_others(tmp_path: Path) -> None:
-    points: list[Settings] = [{"number": number} for number in range(5)]
-    with pytest.raises(AssertionError, match="was known"):
-        run_all(Store(tmp_path), points, 1, never, "test", "v1", workers=2)
+def test_a_figure_is_drawn_again_from_its_numbers_alone(tmp_path: Path) -> None:
+    figure = replace(single.FIGURES[1], points=lambda quick: figure_5_7_points())
+    text = figure.reproduce(tmp_path, False, 2)
+    picture = tmp_path / "figure-5.7.svg"
+    drawn = picture.read_text()
+    picture.unlink()
+    shutil.rmtree(tmp_path / "points")
+    later = replace(figure, run=never, title="in other words", judge=lambda rows: ["judged again"])
+    again = later.redraw(tmp_path)
+    assert picture.read_text() == drawn
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert [line for line in again.splitlines() if line.startswith("| ")] == rows
+    assert "## Figure 5.7: in other words" in again
+    assert "- judged again" in again
+    assert "2 runs a point" in again
+    assert (tmp_path / "figure-5.7.md").read_text() == again
+    assert replace(figure, name="5.99").redraw(tmp_path) is None
+
+
+def figure_5_7_points() -> list[Settings]:
+    return [{"curve": "SRPT", "order": single.FAR, "nodes": 16, "share": share}
+            for share in (50, 100)]  # fmt: skip
 
 
 def test_a_figure_with_runs_of_its_own_shows_them(tmp_path: Path) -> None:
@@ -203,7 +219,7 @@ def test_a_figure_with_runs_of_its_own_shows_them(tmp_path: Path) -> None:
             {"curve": "SRPT", "order": single.FAR, "share": 100, "nodes": nodes}
             for nodes in (8, 16)
         ],
-        runs_at=lambda point: 1 if point["nodes"] == 16 else 9, runs=4, workers=1,
+        runs_at=lambda point: 1 if point["nodes"] == 16 else 9, runs=4,
     )  # fmt: skip
     text = figure.reproduce(tmp_path, False, None)
     assert "1 to 4 runs a point" in text
