@@ -41,7 +41,8 @@ class Row:
 
         A difference no larger than that is called no difference, in whichever direction.
         """
-        pairs = zip(self.values(key), other.values(key), strict=True)
+        # One of them may have fewer runs yet; both begin with the first seed.
+        pairs = zip(self.values(key), other.values(key), strict=False)
         gains = [mine - others for mine, others in pairs]
         return mean(gains) > 2.0 * spread(gains) / sqrt(len(gains))
 

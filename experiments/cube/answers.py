@@ -132,10 +132,11 @@ def charts(rows: list[Row]) -> dict[str, str]:
             counts.update({int(key): count for key, count in numbers["dependencies"].items()})
         total = sum(counts.values())
         name = f"{row.settings['questions']} asking, {row.settings['law']}"
-        x = sorted(counts)
+        x = [count for count in sorted(counts) if count <= 40]
         layers.append(line([float(key) for key in x], [100.0 * counts[key] / total for key in x],
                            name))  # fmt: skip
-    return {"figure-5.9.svg": page([Frame("messages [%] by direct dependencies", layers)], 260)}
+    frame = Frame("messages [%] by direct dependencies (up to 40)", layers, span=(0.0, 40.0))
+    return {"figure-5.9.svg": page([frame], 260)}
 
 
 FIGURE = Figure(

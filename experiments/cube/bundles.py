@@ -182,7 +182,7 @@ def charts_42(rows: list[Row]) -> dict[str, str]:
     def ours(row: Row, name: str) -> float:
         return percent(row, f"{AGGR} of all {name}")
 
-    title = "packets [%] with 1, 2, 3, 4, 5, 6 to 15 messages"
+    title = "packets [%] by their messages"
     return _pages("table-4.2", [_classes(title, rows, CLASSES_42, ours, theirs, log=True)])
 
 
@@ -202,7 +202,7 @@ def _classes(
         for place, row in enumerate(rows)
     ]  # fmt: skip
     layers.append(marks(x, [theirs(name) for name in names], 0))
-    return Frame(title, layers, y_log=log, ticks=x)
+    return Frame(title, layers, y_log=log, ticks=x, ticks_named=names)
 
 
 def judge_t43(rows: list[Row]) -> list[str]:
@@ -238,7 +238,7 @@ def charts_t43(rows: list[Row]) -> dict[str, str]:
         def ours(row: Row, name: str, way: str = way) -> float:
             return percent(row, f"{way} bytes {name}")
 
-        title = f"packets [%] up to 100, 200, 300, 400 bytes and above, {quantity[:-3]}"
+        title = f"packets [%] by their bytes, {quantity[:-3]}"
         frames.append(_classes(title, rows, chapter4.SIZES, ours, theirs))
     return _pages("table-4.3", frames)
 
@@ -275,7 +275,7 @@ def charts_43(rows: list[Row]) -> dict[str, str]:
     def ours(row: Row, name: str) -> float:
         return percent(row, f"{AGGR} rests on {name}")
 
-    title = "messages [%] with no dependency, 1 to 4, 5 to 9, above 12"
+    title = "messages [%] by their dependencies"
     return _pages("4.3", [_classes(title, rows, CLASSES_43, ours, theirs)])
 
 

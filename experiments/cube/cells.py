@@ -40,7 +40,7 @@ from typing import Any, cast
 from experiments.chart import Frame, page
 from experiments.cube import shown
 from experiments.cube.world import SOURCES
-from experiments.figure import Column, Figure, Row
+from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings
 from inorder.guarantee.cells.grid import Grid
 from inorder.guarantee.cells.holder import Cells
@@ -203,10 +203,20 @@ def judge(rows: list[Row]) -> list[str]:
         split = split_to(some)
         excess = 100.0 * (split.mean("total") / best.mean("total") - 1.0)
         lines.append(
-            f"{rate:g} a second and peer: the least traffic is with cells of "
-            f"{best.settings['size']:g}; the rule splits down to {split.settings['size']:g}, which "
-            f"costs {excess:.0f} % more"
+            holds(
+                f"{rate:g} a second and peer: the least traffic is with cells of "
+                f"{best.settings['size']:g}; the rule splits down to {split.settings['size']:g}, "
+                f"which costs {excess:.0f} % more (at most 10)",
+                excess <= 10.0,
+            )
         )
+        finer = sorted(some, key=lambda row: -float(row.settings["size"]))
+        good = all(
+            after.mean("false") < row.mean("false") and after.mean("control") > row.mean("control")
+            for row, after in pairwise(finer)
+        )
+        claim = f"{rate:g} a second and peer: smaller cells, fewer false positives and more control"
+        lines.append(holds(claim, good))
     return lines
 
 

@@ -1,5 +1,6 @@
 """One page of all figures: `python -m experiments.cube` writes it beside the tables, and
-`python -m experiments.cube.page` puts it into docs/, with the pictures.
+`python -m experiments.cube.page [FOLDER]` puts it into docs/, with the pictures, drawn again from
+the numbers in the folder.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ import os
 import platform
 import re
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.figure import Figure
 from experiments.points import ROOT
 
 NAME = "reproduction-cube.md"
@@ -137,13 +140,15 @@ def write(folder: Path, tables: Sequence[str], quick: bool) -> None:
     (folder / NAME).write_text(build(tables, folder, "", quick))
 
 
-def publish(folder: Path, docs: Path, names: Sequence[str]) -> None:
-    """Into docs/: the figures of these names, as far as they have been run."""
-    files = [folder / f"figure-{name}.md" for name in names]
-    tables = [file.read_text() for file in files if file.exists()]
+def publish(folder: Path, docs: Path, figures: Sequence[Figure]) -> None:
+    """Into docs/: these figures, as far as they have been run."""
+    tables = [
+        figure.redraw(folder) or f"## Figure {figure.name}: {figure.title}\n\nNot run.\n"
+        for figure in figures
+    ]
     (docs / PICTURES).mkdir(exist_ok=True)
-    for name in names:
-        picture = folder / f"figure-{name}.svg"
+    for figure in figures:
+        picture = folder / f"figure-{figure.name}.svg"
         if picture.exists():
             shutil.copy(picture, docs / PICTURES / picture.name)
     (docs / NAME).write_text(build(tables, folder, f"{PICTURES}/", False))
@@ -152,4 +157,4 @@ def publish(folder: Path, docs: Path, names: Sequence[str]) -> None:
 if __name__ == "__main__":
     from experiments.cube.__main__ import FIGURES
 
-    publish(ROOT / "out/experiments/cube", ROOT / "docs", [figure.name for figure in FIGURES])
+    publish(Path((sys.argv[1:] or [ROOT / "out/experiments/cube"])[0]), ROOT / "docs", FIGURES)

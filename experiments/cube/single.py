@@ -193,7 +193,7 @@ def charts_57(rows: list[Row]) -> dict[str, str]:
     return {
         "figure-5.7.svg": page(
             [
-                Frame("(a) latency by % of subscribers", latency, ticks=ticks),
+                Frame("(a) latency by % of subscribers", latency, ticks=ticks, near=True),
                 Frame("(b) relays of the single tree", relays, ticks=ticks),
             ],
             height=260,

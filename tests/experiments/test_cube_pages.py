@@ -116,6 +116,34 @@ def test_logarithmic_axes_leave_out_what_they_cannot_show() -> None:
     assert [text.text for text in picture.findall(".//{*}text")][-2:] == ["1", "1000"]
 
 
+def test_names_stand_beside_the_frame_and_lines_that_meet_differ() -> None:
+    layers = [line([1.5, 9.0], [3.0, 5.0], "ours"), line([1.5, 9.0], [3.0, 5.0], "theirs"),
+              marks([9.0], [5.0], colour=0)]  # fmt: skip
+    picture = ElementTree.fromstring(page([Frame("two", layers, ticks=[1.5, 9.0])], height=260))
+    lines = picture.findall(".//{*}polyline")
+    assert lines[0].attrib["points"] == lines[1].attrib["points"]
+    assert lines[0].attrib["stroke-dasharray"] != lines[1].attrib["stroke-dasharray"]
+    right = max(float(pair.split(",")[0]) for pair in lines[0].attrib["points"].split())
+    texts = picture.findall(".//{*}text")
+    places = {text.text: (float(text.attrib["x"]), float(text.attrib["y"])) for text in texts}
+    names = [places[name] for name in ("ours", "theirs", "\u25cb stated")]
+    assert all(x > right + 30 for x, _ in names)
+    assert len({y for _, y in names}) == 3
+    # Round numbers up the side, the larger the higher.
+    assert places["5"][1] < places["4"][1] < places["0"][1]
+    assert places["0"][1] - places["5"][1] == pytest.approx(5 * (places["0"][1] - places["1"][1]))
+
+
+def test_an_axis_begins_at_0_or_near_the_least_value() -> None:
+    lows = {}
+    for near in (False, True):
+        frame = Frame("one", [line([1.0, 2.0], [400.0, 420.0])], near=near)
+        (drawn,) = ElementTree.fromstring(page([frame], 260)).findall(".//{*}polyline")
+        (_, first), (_, last) = (pair.split(",") for pair in drawn.attrib["points"].split())
+        lows[near] = float(first) - float(last)
+    assert lows[True] > 10 * lows[False] > 0
+
+
 def test_there_are_figures_for_all_that_single_trees_are_compared_in() -> None:
     numbers = [str(number) for figure in FIGURES for number in figure.numbers]
     wanted = "2.9 4.8 5.2 5.6 5.7 5.8 table-5.1 5.10 5.11a 5.11b 5.12 cells"
@@ -161,9 +189,13 @@ def test_a_figure_is_asked_for_by_its_name(
     assert "'5.3' is not one of 2.9, 4.8, 3.1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["churn", "meter", "several", "shown", "thesis", "workloads"])
+DOCUMENTED = ("chart", "points", "cube.churn", "cube.meter", "cube.several", "cube.shown",
+              "cube.thesis", "cube.workloads")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
 def test_examples_in_the_docstrings_are_true(name: str) -> None:
-    found = doctest.testmod(importlib.import_module(f"experiments.cube.{name}"))
+    found = doctest.testmod(importlib.import_module(f"experiments.{name}"))
     assert found.attempted > 0
     assert found.failed == 0
 
