@@ -5,6 +5,7 @@ the numbers in the folder.
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -23,20 +24,28 @@ HEAD = """\
 # Causal order on the hypercube: the thesis's evaluation, run again
 
 João Paulo de Araujo, "A communication-efficient causal broadcast publish/subscribe system", thesis,
-Sorbonne Université, 2019, chapters 2 to 5. Its curves are images without numbers: what its text,
-tables and captions state is in the column *thesis*, in the lines below each table, and as rings
-over our curves; "shape" means that only the shape can be compared. Every number of ours is measured
-on machines in the simulator: our peers with causal order (VCube-PS), and the thesis's baselines
-(SRPT, one tree a topic) as machines of their own. A size that was not run says so; no row is
-computed from a formula.
+Sorbonne Université, 2019, chapters 2 to 5, and the cells of its 6.2.2.3. Its curves are images
+without numbers: what its text, tables and captions state is in the column *thesis*, in the lines
+below each table, and as rings over our curves; "shape" means that only the shape can be compared.
+Every number of ours is measured on machines in the simulator: our peers with causal order
+(VCube-PS), and the thesis's baselines (SRPT, one tree a topic) as machines of their own. A size that
+was not run says so; no row is computed from a formula.
 
 ```sh
-make reproduce                            # all figures and this page; resumable
+python -m experiments.cube                # all of them, and a page; goes on where it stopped
 python -m experiments.cube 5.6 table-4.1  # some of them
 python -m experiments.cube --quick        # up to 128 nodes, minutes
-python -m experiments.cube --most 256     # nothing larger
+python -m experiments.cube --most 256     # nothing larger; --most 0: tables of what has been run
+python -m experiments.cube --master spark://host:7077   # on a cluster (docs/cluster.md)
 python -m experiments.cube.page           # the page from what has been run, into docs/
 ```
+"""
+
+# Of the run that docs/ shows.
+HOME = """\
+What to take home:
+
+TODO
 """
 
 READINGS = """\
@@ -106,15 +115,27 @@ def machine() -> str:
     return f"{os.cpu_count()} cores ({model}), Python {platform.python_version()}"
 
 
-def tally(tables: Sequence[str]) -> str:
-    """How many claims hold, figure by figure."""
-    lines = ["| figure | claims | reproduced |", "|---|---|---|"]
+def tally(tables: Sequence[str], folder: Path) -> str:
+    """How many claims hold, and what has been run for it, figure by figure."""
+    lines = [
+        "| figure | claims | reproduced | rows | rows run | runs | processor seconds |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for table in tables:
-        name = table.splitlines()[0].removeprefix("## ").partition(":")[0]
+        name = _name(table)
         bad = table.count("\n- NOT reproduced: ")
         good = table.count("\n- reproduced: ")
-        lines.append(f"| {name} | {good + bad} | {good} |")
-    return "\n".join(["## Claims", "", *lines, ""])
+        kept = folder / f"figure-{name}.json"
+        points = json.loads(kept.read_text())["points"] if kept.exists() else []
+        runs = [numbers for point in points for numbers in point["runs"]]
+        told = (
+            f"Figure {name}", good + bad, good, len(points),
+            sum(bool(point["runs"]) for point in points), len(runs),
+            f"{sum(numbers['seconds'] for numbers in runs):.0f}",
+        )  # fmt: skip
+        lines.append("| " + " | ".join(map(str, told)) + " |")
+    note = "Tables 4.1 to 4.3 and figures 4.3 to 4.9 are columns of the same runs."
+    return "\n".join(["## Claims", "", *lines, "", note, ""])
 
 
 def build(tables: Sequence[str], folder: Path, pictures: str, quick: bool) -> str:
@@ -122,13 +143,19 @@ def build(tables: Sequence[str], folder: Path, pictures: str, quick: bool) -> st
     size = "Small sizes (`--quick`). " if quick else ""
     where = f"{size}Run on: {machine()}, shared with other work: seconds are upper bounds.\n"
     drawn = [_with_picture(table, folder, pictures) for table in tables]
-    return "\n".join([HEAD, where, READINGS, chosen(), tally(tables), *drawn])
+    home = [] if quick else [HOME]
+    parts = [HEAD, where, *home, READINGS, chosen(), tally(tables, folder), *drawn]
+    return "\n".join(parts)
+
+
+def _name(table: str) -> str:
+    """`## Figure 5.6: ...`; a table's figure is called table-5.1."""
+    return table.partition("\n")[0].removeprefix("## Figure ").partition(":")[0]
 
 
 def _with_picture(table: str, folder: Path, pictures: str) -> str:
     heading, _, rest = table.partition("\n")
-    # `## Figure 5.6: ...`; a table's figure is called table-5.1.
-    name = heading.removeprefix("## Figure ").partition(":")[0]
+    name = _name(table)
     file = f"figure-{name}.svg"
     if not (folder / file).exists():
         return table
