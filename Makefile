@@ -61,7 +61,7 @@ explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 to
 	@echo content; $(PY) -m tests.content.network --trees 3000
 	@echo cube; $(PY) -m tests.protocols.cube.world --schedules $(SCHEDULES)
 
-reproduce: setup ## the papers' figures, theirs beside ours (about three hours; QUICK=--quick: minutes)
+reproduce: setup ## the papers' figures, theirs beside ours (three to four hours; QUICK=--quick: minutes)
 	@$(PY) -m experiments.total $(QUICK)
 	@$(PY) -m experiments.fifo $(QUICK)
 	@$(PY) -m experiments.content $(QUICK)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import experiments.sweep as module
 import msgspec
 import pytest
-from experiments.cube import cells, chapter4, churn, example, single
+from experiments.cube import cells, chapter4, churn, example, several, single
 from experiments.cube.__main__ import FIGURES
 from experiments.cube.aggregation import FIGURES as CHAPTER_4
 from experiments.figure import Figure
@@ -124,7 +124,7 @@ def test_a_point_that_fails_is_told_and_stops_no_other(spark: SparkSession, tmp_
 
 
 def test_a_stopped_sweep_keeps_what_is_finished(spark: SparkSession, tmp_path: Path) -> None:
-    figure = small(single.FIGURES[0])
+    figure = small(several.FIGURES[0], 64)
     tasks = missing([figure], tmp_path, True, 40, None)
     seen: list[float] = []
 
@@ -136,7 +136,8 @@ def test_a_stopped_sweep_keeps_what_is_finished(spark: SparkSession, tmp_path: P
     with pytest.raises(KeyboardInterrupt):
         sweep(spark, tasks, stop)
     left = missing([figure], tmp_path, True, 40, None)
-    assert len(left) < len(tasks)
+    assert len(tasks) == 320
+    assert 160 < len(left) < 320
     # Nothing goes on behind.
     time.sleep(0.5)
     assert missing([figure], tmp_path, True, 40, None) == left
