@@ -54,16 +54,11 @@ def play(
     }
 
 
-def runs_at(nodes: int, subscribers: int, median_ms: float, length_ms: float) -> int:
-    """Three if a run moves little. In VCube-PS who joins asks every node and is answered by every
-    member, who leaves tells every member, and all of it is acknowledged.
-
-    >>> runs_at(4096, 1000, inf, 20_000.0), runs_at(4096, 4000, 60_000.0, 20_000.0)
-    (3, 1)
-    """
+def moves(nodes: int, subscribers: int, median_ms: float, length_ms: float) -> float:
+    """About so many copies in a run of VCube-PS: who joins asks every node and is answered by every
+    member, who leaves tells every member, and all of it is acknowledged."""
     changes = subscribers * log(2.0) / median_ms * length_ms
-    moved = changes * (2 * nodes + 4 * subscribers) + length_ms / EVERY_MS * 2 * subscribers
-    return min(3, shown.runs(moved))
+    return changes * (2 * nodes + 4 * subscribers) + length_ms / EVERY_MS * 2 * subscribers
 
 
 # (a) Numbers of subscribers and session times.
@@ -106,7 +101,8 @@ def runs_at_a(point: Settings) -> int:
     if point["curve"] != VCUBE:
         return 3
     length_ms = LENGTH_MS[point["changes a"]]
-    return runs_at(point["nodes"], point["subscribers"], _median_a(point), length_ms)
+    copies = moves(point["nodes"], point["subscribers"], _median_a(point), length_ms)
+    return min(3, shown.runs(copies))
 
 
 def judge_a(rows: list[Row]) -> list[str]:
@@ -210,7 +206,8 @@ def runs_at_b(point: Settings) -> int:
     if point["curve"] != VCUBE:
         return 3
     median = _median_b(point["a"], point["percent"])
-    return runs_at(point["nodes"], point["subscribers"], median, LENGTH_MS[point["a"]])
+    copies = moves(point["nodes"], point["subscribers"], median, LENGTH_MS[point["a"]])
+    return min(3, shown.runs(copies))
 
 
 def judge_b(rows: list[Row]) -> list[str]:

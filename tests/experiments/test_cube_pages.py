@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from experiments.chart import Frame, line, marks, page
+from experiments.chart import COLOURS, Frame, line, marks, page
 from experiments.command import command
 from experiments.cube import (
+    churn,
+    delays,
+    several,
     shown,
     single,
     trees,
     workloads,
 )
 from experiments.cube.__main__ import FIGURES
-from experiments.cube.world import CHAPTER_5, TOPIC, Run, Setting, srpt_world
+from experiments.cube.world import CHAPTER_5, TOPIC, VCUBE, Run, Setting, srpt_world
 from experiments.figure import Figure, Row
 from experiments.points import Numbers, Settings, Store, run_all
 
@@ -168,6 +172,86 @@ def test_runs_are_many_where_they_are_small() -> None:
             assert figure.runs_at(point) == shown.runs(copies)
 
 
+def test_runs_are_few_where_a_run_is_long() -> None:
+    by_name = {figure.name: figure for figure in FIGURES}
+
+    def runs(name: str, **settings: object) -> int:
+        figure = by_name[name]
+        (point,) = (each for each in figure.points(False)
+                    if {**each, **settings} == each)  # fmt: skip
+        assert figure.runs_at
+        return min(figure.runs, figure.runs_at(point))
+
+    fast: Settings = {"changes a": "second", "nodes": 4096}
+    assert runs("5.11a", curve="VCube-PS", subscribers=4000, **fast, **{"t_med min": 1}) == 1
+    assert runs("5.11a", curve="VCube-PS", subscribers=4000, **fast, **{"t_med min": 30}) == 2
+    assert runs("5.11a", curve="VCube-PS", subscribers=500, **fast, **{"t_med min": "static"}) == 3
+    assert runs("5.11b", curve="VCube-PS", a="second", percent=10) == 1
+    assert runs("5.11b", curve="SRPT", a="second", percent=10) == 3
+    # Where the popular topic's root lies decides.
+    drawn = {"nodes": 256, "messages": 2**14}
+    assert runs("5.10", curve="SRPT", law="Zipf", **drawn) == 5
+    assert runs("5.10", curve="SRPT", law="uniform", **drawn) == 1
+    assert runs("5.10", curve="VCube-PS", law="Zipf", **drawn) == 1
+    assert runs("5.10", curve="SRPT", law="Zipf", nodes=256, messages=2**13) == 2
+    fitted, stated = workloads.CALIBRATED, workloads.STATED
+    counts = [runs("table-4.1", load=load, nodes=nodes)
+              for load in (fitted, stated) for nodes in (128, 256, 512, 1024)]  # fmt: skip
+    assert counts == [30, 10, 4, 2, 30, 10, 2, 1]
+
+
+@pytest.mark.parametrize(("nodes", "subscribers"), [(64, 20), (128, 100)])
+def test_what_a_run_of_5_11_moves_is_known_before(nodes: int, subscribers: int) -> None:
+    found = churn.play(VCUBE, nodes, subscribers, 7000.0, 20_000.0, 1)
+    assert found["moved"] == pytest.approx(
+        churn.moves(nodes, subscribers, 7000.0, 20_000.0), rel=0.25
+    )
+
+
+# Pictures of what the thesis states.
+
+
+def row(latency: float, **settings: object) -> Row:
+    return Row(dict(settings), [{"latency": latency}])
+
+
+def test_ratios_are_drawn_as_rings_over_our_own_rows() -> None:
+    at = {"propagation": 100, "nodes": 256}
+    rows = [row(600.0, curve="SRPT", share=100, **at), row(400.0, curve=VCUBE, share=100, **at),
+            row(380.0, curve=VCUBE, share=25, **at)]  # fmt: skip
+    rows += [row(2 * each.mean("latency"), **{**each.settings, "nodes": 4096}) for each in rows]
+    picture = ElementTree.fromstring(several.charts_58(rows)["figure-5.8.svg"])
+    rings = picture.findall(".//{*}circle")
+    assert [ring.attrib["stroke"] for ring in rings] == [COLOURS[0], COLOURS[1]]
+    lines = {line.attrib["stroke"]: line.attrib["points"].split()
+             for line in picture.findall(".//{*}polyline")}  # fmt: skip
+
+    def height(colour: str, place: int) -> float:
+        return float(lines[colour][place].split(",")[1])
+
+    # A logarithmic axis: a distance is a ratio.
+    factor = (height(COLOURS[1], 0) - height(COLOURS[1], 1)) / math.log(2.0)
+    over = (height(COLOURS[1], 0) - float(rings[0].attrib["cy"])) / factor
+    assert math.exp(over) == pytest.approx(2.48, rel=0.02)
+    above = (height(COLOURS[2], 1) - float(rings[1].attrib["cy"])) / factor
+    assert math.exp(above) == pytest.approx(1.388, rel=0.02)
+
+
+def test_nodes_are_counted_up_to_what_they_hold() -> None:
+    most = {"plain most held": {"0": 400, "50": 500, "225": 124},
+            "aggr most held": {"0": 900, "25": 124}}  # fmt: skip
+    rows = [Row({"load": workloads.CALIBRATED, "nodes": 1024}, [most])]
+    picture = ElementTree.fromstring(delays.charts_46(rows)["figure-4.6.svg"])
+    lines = picture.findall(".//{*}polyline")
+    assert len(lines) == 2
+    for drawn in lines:
+        heights = [float(pair.split(",")[1]) for pair in drawn.attrib["points"].split()]
+        assert heights == sorted(heights, reverse=True)
+    # All nodes in the end, in both.
+    assert len({drawn.attrib["points"].split()[-1].split(",")[1] for drawn in lines}) == 1
+    assert len(picture.findall(".//{*}circle")) == 4, "at 50 and 250, with and without"
+
+
 # The command.
 
 
@@ -189,7 +273,7 @@ def test_a_figure_is_asked_for_by_its_name(
     assert "'5.3' is not one of 2.9, 4.8, 3.1" in capsys.readouterr().err
 
 
-DOCUMENTED = ("chart", "points", "cube.churn", "cube.meter", "cube.several", "cube.shown",
+DOCUMENTED = ("chart", "points", "cube.meter", "cube.several", "cube.shown",
               "cube.thesis", "cube.workloads")  # fmt: skip
 
 
