@@ -437,6 +437,23 @@ def versus_keys(figure: Figure) -> set[str]:
             for column in other.columns}  # fmt: skip
 
 
+def test_an_event_waits_at_its_source_for_the_one_before_it() -> None:
+    calls = topics.Calls()
+    run = Run(vcube_world, Setting(1, 2, {"t": range(2), "u": range(2)}), trace=calls)
+    for topic in ("t", "t", "u"):
+        run.publish(0.0, 0, topic)
+    run.go()
+    # A hop is 102, and so is an acknowledgement: the second of t leaves at 204. That of u leaves at
+    # once, and waits a unit of time in the queue.
+    assert run.latencies().reception == pytest.approx((102.0 + 102.0 + 103.0) / 3)
+    assert calls.latency == pytest.approx((102.0 + 306.0 + 103.0) / 3)
+
+
+def test_in_a_single_tree_nothing_waits_at_its_source() -> None:
+    found = topics.run("SRPT", topics.ZIPF, 16, 64, 1)
+    assert found["call"] == pytest.approx(found["latency"])
+
+
 def test_delays_of_5_9_vary_as_much_as_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
