@@ -172,7 +172,7 @@ def charts_a(rows: list[Row]) -> dict[str, str]:
         shown.named(some, "curve", "t_med min"), "subscribers", lambda row: row.mean("latency"),
         theirs,
     )  # fmt: skip
-    title = "(a) latency [ms] by subscribers, t_med in minutes (mark: so much over our static)"
+    title = "(a) latency [ms] by subscribers, t_med in minutes (rings: so much over our static)"
     frame = Frame(title, layers, x_log=True, ticks=ticks, near=True)
     return {"figure-5.11a.svg": page([frame], height=280)}
 

@@ -375,6 +375,7 @@ def test_the_page_has_every_figure_with_its_picture(tmp_path: Path) -> None:
     assert "## Figure 5.6: one publisher" in written
     # Claims, those that hold, rows, rows that were run, runs.
     (told,) = (line for line in written.splitlines() if line.startswith("| Figure 5.6 | "))
+    assert "18 rows have not been run yet" in written
     points = figure.points(True)
     ran = sum(point["nodes"] <= 16 for point in points)
     assert told.split(" | ")[3:6] == [str(len(points)), str(ran), str(ran)]
