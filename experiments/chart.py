@@ -17,7 +17,7 @@ from msgspec import Struct
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 760, 64, 16, 24, 34
 # For names, to the right of a frame.
-NAMES = 236
+NAMES = 250
 DASHES = ("", "7 3", "2 3", "9 3 2 3")
 TICKS = 5
 COLOURS = ("#1f5a8a", "#b5482a", "#4a7a3a", "#7a4a8a", "#8a6d1f", "#2a8a86", "#555555", "#b52a6b")

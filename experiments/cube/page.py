@@ -109,10 +109,10 @@ CHOSEN = {
     "chapter 4": (
         "even in [0, 400] and sd 40, fitted to table 4.1 at 256 nodes; as stated beside it",
         "as stated, aggregation is 3 to 8 times too rare; fitted, it is too frequent at 1,024 "
-        "nodes, and what follows from it is too strong there: reception is 13 % earlier (thesis: 7), "
-        "delivery 18 % (12), while the wait in a queue is the thesis's 50. The thesis's tail of "
-        "dependencies is longer (tables 4.3, figure 4.3), and its nodes differ more in what they "
-        "hold (figure 4.6): here all nodes do the same, and hold much the same",
+        "nodes, and what follows from it is too strong there: reception is 13 % earlier "
+        "(thesis: 7), delivery 18 % (12), while the wait in a queue is the thesis's 50. The "
+        "thesis's tail of dependencies is longer (table 4.3, figure 4.3), and its nodes differ "
+        "more in what they hold (figure 4.6): here all nodes do the same, and hold much the same",
     ),
     "4.9": (
         "one hop to root 0",

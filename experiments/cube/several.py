@@ -144,7 +144,7 @@ def charts_58(rows: list[Row]) -> dict[str, str]:
         return Frame(title, layers, x_log=True, y_log=True, ticks=ticks)
 
     frames = [
-        frame("(a) latency by nodes, t_pp 100 (rings: its ratios, of our rows)", 100),
+        frame("(a) latency by nodes, t_pp 100 (rings: the thesis's ratios to our rows)", 100),
         frame("(b) t_pp 1000", 1000),
     ]
     return {"figure-5.8.svg": page(frames, height=260)}
