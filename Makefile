@@ -67,7 +67,7 @@ explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 to
 	@echo "cube, everything drawn"; \
 	  .venv/bin/inorder explore examples/explore-cube.toml --schedules $$(( $(SCHEDULES) / 50 ))
 
-reproduce: setup ## the papers' figures, theirs beside ours (an hour; QUICK=--quick: a minute)
+reproduce: setup ## the papers' figures, theirs beside ours (three to four hours; QUICK=--quick: minutes)
 	@$(PY) -m experiments.total $(QUICK)
 	@$(PY) -m experiments.fifo $(QUICK)
 	@$(PY) -m experiments.content $(QUICK)

@@ -2,7 +2,9 @@
 
     page([Frame("latency by nodes", curves(...), x_log=True, y_log=True)], height=260)
 
-A mark is a number that somebody else states, drawn large and hollow over our own line.
+A mark is a number that somebody else states, drawn large and hollow over our own line. The names of
+the layers stand to the right of the frame, where no line is; lines differ by dashes, too, so that
+two that lie on each other are both seen.
 """
 
 from __future__ import annotations
@@ -14,13 +16,18 @@ from math import ceil, floor, isfinite, log10
 from msgspec import Struct
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 760, 64, 16, 24, 34
+# For names, to the right of a frame.
+NAMES = 250
+DASHES = ("", "7 3", "2 3", "9 3 2 3")
+TICKS = 5
 COLOURS = ("#1f5a8a", "#b5482a", "#4a7a3a", "#7a4a8a", "#8a6d1f", "#2a8a86", "#555555", "#b52a6b")
 
 
 class Layer(Struct, frozen=True):
     """Points of one kind: bars, line, dots, marks, or boxes (then `y` has five numbers for each x).
 
-    The place among the layers picks the colour, unless `colour` does.
+    The place among the layers picks the colour, unless `colour` does. `labels` stand below bars and
+    boxes; a bar's may have two lines.
     """
 
     kind: str
@@ -33,7 +40,8 @@ class Layer(Struct, frozen=True):
 
 class Frame(Struct, frozen=True):
     """`span` makes several frames share their x axis. On a logarithmic axis all must be above 0,
-    and values that are not are left out. `ticks` are written below the x axis."""
+    and values that are not are left out. `ticks` are written below the x axis, in the words of
+    `ticks_named` if there are any. A y axis begins at 0, or near to the least value if `near`."""
 
     title: str
     layers: Sequence[Layer]
@@ -41,10 +49,14 @@ class Frame(Struct, frozen=True):
     x_log: bool = False
     y_log: bool = False
     ticks: Sequence[float] = ()
+    ticks_named: Sequence[str] = ()
+    near: bool = False
 
 
-def bars(x: Sequence[float], y: Sequence[float], name: str = "") -> Layer:
-    return Layer("bars", x, y, name)
+def bars(
+    x: Sequence[float], y: Sequence[float], name: str = "", labels: Sequence[str] = ()
+) -> Layer:
+    return Layer("bars", x, y, name, labels)
 
 
 def line(x: Sequence[float], y: Sequence[float], name: str = "") -> Layer:
@@ -98,6 +110,30 @@ class _Axis:
         low, high = self._at
         return low + (self._value(value) - self._first) / wide * (high - low)
 
+    def ticks(self) -> list[float]:
+        """Round values along it."""
+        if not self._log:
+            return steps(self.low, self.high)
+        digits = range(round(self._first), round(self._last) + 1)
+        whole = [10.0**digit for digit in digits]
+        if len(whole) > 3:
+            return whole
+        return [time * start for start in whole for time in (1, 2, 5) if time * start <= self.high]
+
+
+def steps(low: float, high: float) -> list[float]:
+    """Round numbers between two ends, about `TICKS` of them.
+
+    >>> steps(0.0, 388.9), steps(0.0, 0.7), steps(350.0, 470.0)
+    ([0.0, 100.0, 200.0, 300.0], [0.0, 0.2, 0.4, 0.6], [360.0, 380.0, 400.0, 420.0, 440.0, 460.0])
+    """
+    if not high > low:
+        return [low]
+    rough = (high - low) / TICKS
+    unit = 10.0 ** floor(log10(rough))
+    step = next(time * unit for time in (1, 2, 5, 10) if time * unit >= 0.75 * rough)
+    return [round(number * step, 12) for number in range(ceil(low / step), floor(high / step) + 1)]
+
 
 class _Scale:
     """From values to places on the picture."""
@@ -105,7 +141,8 @@ class _Scale:
     def __init__(self, frame: Frame, height: int) -> None:
         xs = [value for layer in frame.layers for value in layer.x]
         ys = [value for layer in frame.layers for value in layer.y if isfinite(value)]
-        self.boxed = any(layer.kind == "boxes" for layer in frame.layers)
+        self.labelled = any(layer.labels for layer in frame.layers)
+        self.right = WIDTH - (NAMES if any(_name(layer) for layer in frame.layers) else RIGHT)
         widths = [_step(layer) for layer in frame.layers if layer.kind in ("bars", "boxes")]
         pad = max(widths, default=0.0) / 2.0
         low_x, high_x = frame.span or (min(xs, default=1.0) - pad, max(xs, default=1.0) + pad)
@@ -113,10 +150,14 @@ class _Scale:
         if frame.y_log:
             above = [value for value in ys if value > 0.0] or [1.0]
             low_y, high_y = 10.0 ** floor(log10(min(above))), 10.0 ** ceil(log10(max(above)))
-        self.x = _Axis(low_x, high_x, (LEFT, WIDTH - RIGHT), frame.x_log)
+        elif frame.near and ys:
+            room = 0.08 * (max(ys) - min(ys)) or 1.0
+            low_y, high_y = min(ys) - room, max(ys) + room
+        self.x = _Axis(low_x, high_x, (LEFT, self.right), frame.x_log)
         self.y = _Axis(low_y, high_y, (height - BOTTOM, TOP), frame.y_log)
         # Where bars stand and the x axis is.
-        self.floor = self.y(low_y if frame.y_log else 0.0)
+        self.floor = self.y(low_y if frame.y_log or frame.near else 0.0)
+        self.foot = height - BOTTOM
 
     def seen(self, layer: Layer) -> list[tuple[float, float]]:
         """The places of a layer's points, without those that an axis cannot show."""
@@ -129,52 +170,97 @@ def _step(layer: Layer) -> float:
     return (max(layer.x) - min(layer.x)) / (len(layer.x) - 1) if len(layer.x) > 1 else 1.0
 
 
+def _name(layer: Layer) -> str:
+    return layer.name or ("\u25cb stated" if layer.kind == "marks" else "")
+
+
 def _frame(frame: Frame, height: int) -> str:
     at = _Scale(frame, height)
-    base = at.floor
-    least = f"{at.y.low:.4g}" if frame.y_log else "0"
     parts = [
         f'<text x="{LEFT}" y="14" font-weight="bold">{escape(frame.title)}</text>',
-        f'<path d="M{LEFT} {TOP}V{base:.1f}H{WIDTH - RIGHT}" fill="none" stroke="#888"/>',
-        f'<text x="{LEFT - 6}" y="{TOP + 8}" text-anchor="end">{at.y.high:.4g}</text>',
-        f'<text x="{LEFT - 6}" y="{base:.1f}" text-anchor="end">{least}</text>',
+        f'<path d="M{LEFT} {TOP}V{at.foot:.1f}M{LEFT} {at.floor:.1f}H{at.right}" fill="none" '
+        'stroke="#888"/>',
     ]
-    if frame.ticks:
-        parts += [
-            f'<text x="{at.x(tick):.1f}" y="{base + 14:.1f}" text-anchor="middle">{tick:.4g}</text>'
-            for tick in frame.ticks
-        ]
-    elif not at.boxed:
-        low, high = f"{at.x.low:.4g}", f"{at.x.high:.4g}"
-        parts.append(f'<text x="{LEFT}" y="{base + 14:.1f}">{low}</text>')
-        parts.append(
-            f'<text x="{WIDTH - RIGHT}" y="{base + 14:.1f}" text-anchor="end">{high}</text>'
-        )
-    line = 0
+    drawn = []
+    named: dict[str, str] = {}
     for place, layer in enumerate(frame.layers):
-        colour = COLOURS[(place if layer.colour is None else layer.colour) % len(COLOURS)]
-        parts.append(_DRAWN[layer.kind](layer, at, colour))
-        if layer.name:
-            parts.append(
-                f'<text x="{WIDTH - RIGHT}" y="{14 + 13 * line}" text-anchor="end" '
-                f'fill="{colour}">{escape(layer.name)}</text>'
-            )
-            line += 1
-    return "".join(parts)
+        number = place if layer.colour is None else layer.colour
+        colour = COLOURS[number % len(COLOURS)]
+        drawn.append(_DRAWN[layer.kind](layer, at, colour))
+        if name := _name(layer):
+            stated = layer.kind == "marks" and not layer.name
+            named.setdefault(name, "#333" if stated else colour)
+            if layer.kind == "line":
+                drawn.append(_sample(number, TOP + 16 * (len(named) - 1), at.right, colour))
+    for line, (name, colour) in enumerate(named.items()):
+        parts.append(
+            f'<text x="{at.right + 36}" y="{TOP + 4 + 16 * line}" fill="{colour}">'
+            f"{escape(name)}</text>"
+        )
+    return "".join([*parts, *_ticks(frame, at), *drawn])
+
+
+def _sample(number: int, y: float, right: float, colour: str) -> str:
+    return (
+        f'<path d="M{right + 10:.1f} {y:.1f}h22" stroke="{colour}" stroke-width="1.8" '
+        f'stroke-dasharray="{DASHES[number % len(DASHES)]}"/>'
+    )
+
+
+def _ticks(frame: Frame, at: _Scale) -> list[str]:
+    parts = [
+        f'<path d="M{LEFT - 4} {at.y(tick):.1f}h4" stroke="#888"/>'
+        f'<text x="{LEFT - 7}" y="{at.y(tick) + 4:.1f}" text-anchor="end">{_number(tick)}</text>'
+        for tick in at.y.ticks()
+    ]
+    if at.labelled:
+        return parts
+    ticks = list(frame.ticks or at.x.ticks())
+    words = frame.ticks_named or [_number(tick) for tick in ticks]
+    parts += [
+        f'<path d="M{at.x(tick):.1f} {at.floor:.1f}v4" stroke="#888"/>'
+        f'<text x="{at.x(tick):.1f}" y="{at.foot + 15:.1f}" text-anchor="middle">'
+        f"{escape(word)}</text>"
+        for tick, word in zip(ticks, words, strict=True)
+    ]
+    return parts
+
+
+def _number(value: float) -> str:
+    """
+    >>> _number(1000.0), _number(0.25), _number(1e7)
+    ('1000', '0.25', '1e+07')
+    """
+    return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.4g}"
 
 
 def _bars(layer: Layer, at: _Scale, colour: str) -> str:
     step = at.x(_step(layer)) - at.x(0.0)
+    # Bars with names of their own stand apart.
+    wide = 0.7 * step if at.labelled else step
+    words = [
+        f'<text x="{at.x(x):.1f}" y="{at.foot + 13 + 12 * row:.1f}" text-anchor="middle" '
+        f'font-size="10">{escape(word)}</text>'
+        for x, label in zip(layer.x, layer.labels, strict=False)
+        for row, word in enumerate(label.split("\n"))
+    ]
     return "".join(
-        f'<rect x="{x - step / 2:.1f}" y="{top:.1f}" width="{step:.2f}" '
-        f'height="{at.floor - top:.1f}" fill="{colour}" fill-opacity="0.5"/>'
-        for x, top in at.seen(layer)
+        [
+            f'<rect x="{x - wide / 2:.1f}" y="{top:.1f}" width="{wide:.2f}" '
+            f'height="{at.floor - top:.1f}" fill="{colour}" fill-opacity="0.5"/>'
+            for x, top in at.seen(layer)
+        ]
+        + words
     )
 
 
 def _line(layer: Layer, at: _Scale, colour: str) -> str:
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in at.seen(layer))
-    return f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
+    number = COLOURS.index(colour)
+    return (
+        f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8" '
+        f'stroke-dasharray="{DASHES[number % len(DASHES)]}"/>'
+    )
 
 
 def _dots(layer: Layer, at: _Scale, colour: str) -> str:

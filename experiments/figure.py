@@ -41,7 +41,8 @@ class Row:
 
         A difference no larger than that is called no difference, in whichever direction.
         """
-        pairs = zip(self.values(key), other.values(key), strict=True)
+        # One of them may have fewer runs yet; both begin with the first seed.
+        pairs = zip(self.values(key), other.values(key), strict=False)
         gains = [mine - others for mine, others in pairs]
         return mean(gains) > 2.0 * spread(gains) / sqrt(len(gains))
 
@@ -75,8 +76,6 @@ class Figure:
     code_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # Several figures that show different numbers of the same points keep them under one name.
     kept_as: str = ""
-    # Processes that run the points.
-    workers: int = 1
     # The state of these sources when they were imported, whatever is edited during a long run.
     loaded: str = field(init=False)
     loaded_of: Mapping[str, str] = field(init=False)
@@ -86,33 +85,71 @@ class Figure:
         loaded = {curve: version((*self.code, *more)) for curve, more in self.code_of.items()}
         object.__setattr__(self, "loaded_of", loaded)
 
+    @property
+    def title_kept(self) -> str:
+        return f"figure {self.kept_as or self.name}"
+
+    def store(self, folder: Path) -> Store:
+        return Store(folder / "points" / (self.kept_as or self.name))
+
+    def sources(self, point: Settings) -> tuple[str, ...]:
+        """What its numbers depend on."""
+        return (*self.code, *self.code_of.get(point.get("curve", ""), ()))
+
+    def codes(self, points: Sequence[Settings]) -> list[str]:
+        """The version of each point's sources, when they were imported."""
+        return [self.loaded_of.get(point.get("curve", ""), self.loaded) for point in points]
+
+    def counts(
+        self, folder: Path, quick: bool, runs: int | None, most: int | None = None
+    ) -> list[int]:
+        """How many runs of each point. Points of more nodes than `most` are not run; what is known
+        of them is shown."""
+        count = self._count(quick, runs)
+        points = self.points(quick)
+        counts = [self._runs(point, count, runs is None) for point in points]
+        if most is not None:
+            store = self.store(folder)
+            for place, (point, code) in enumerate(zip(points, self.codes(points), strict=True)):
+                if point.get("nodes", 0) > most:
+                    known = store.known(point, self.title_kept, code)
+                    counts[place] = min(counts[place], known)
+        return counts
+
     def reproduce(
         self, folder: Path, quick: bool, runs: int | None, most: int | None = None
     ) -> str:
-        """Run what is missing, write JSON and Markdown, return the Markdown. Points of more nodes
-        than `most` are not run; what is known of them is shown."""
-        count = runs or (self.quick_runs if quick else self.runs)
+        """Run what is missing, write JSON and Markdown, return the Markdown."""
         points = self.points(quick)
-        kept_as = self.kept_as or self.name
-        store = Store(folder / "points" / kept_as)
-        title = f"figure {kept_as}"
-        codes = [self.loaded_of.get(point.get("curve", ""), self.loaded) for point in points]
-        counts = [self._runs(point, count, runs is None) for point in points]
-        for place, point in enumerate(points):
-            if most is not None and point.get("nodes", 0) > most:
-                known = store.known(point, title, codes[place])
-                counts[place] = min(counts[place], known)
-        found = run_all(store, points, counts, self.run, title, codes, self.workers)
+        counts = self.counts(folder, quick, runs, most)
+        codes = self.codes(points)
+        found = run_all(self.store(folder), points, counts, self.run, self.title_kept, codes)
         rows = [Row(point, each) for point, each in zip(points, found, strict=True)]
-        target = folder / "quick" if quick else folder
-        target.mkdir(parents=True, exist_ok=True)
+        return self._written(folder / "quick" if quick else folder, rows, quick, runs)
+
+    def redraw(self, folder: Path) -> str | None:
+        """The table and the pictures of the numbers that are in the folder, by the words, claims
+        and pictures of today; nothing is run. None without numbers."""
+        file = folder / f"figure-{self.name}.json"
+        if not file.exists():
+            return None
+        kept = json.loads(file.read_text())
+        rows = [Row(point["settings"], point["runs"]) for point in kept["points"]]
+        return self._written(folder, rows, kept["quick"], kept["runs"])
+
+    def _written(self, folder: Path, rows: list[Row], quick: bool, runs: int | None) -> str:
+        folder.mkdir(parents=True, exist_ok=True)
+        count = self._count(quick, runs)
         text = self._markdown(rows, count, quick)
-        (target / f"figure-{self.name}.md").write_text(text)
-        (target / f"figure-{self.name}.json").write_text(self._json(rows, count, quick))
+        (folder / f"figure-{self.name}.md").write_text(text)
+        (folder / f"figure-{self.name}.json").write_text(self._json(rows, count, quick))
         if drawn := [row for row in rows if row.runs]:
             for name, content in self.charts(drawn).items():
-                (target / name).write_text(content)
+                (folder / name).write_text(content)
         return text
+
+    def _count(self, quick: bool, runs: int | None) -> int:
+        return runs or (self.quick_runs if quick else self.runs)
 
     def _judged(self, rows: list[Row]) -> list[str]:
         """By what has been run."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from math import sqrt
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+from msgspec import Struct
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 ROOT = Path(__file__).parents[1]
@@ -30,28 +31,56 @@ MACHINES = (
 Settings = dict[str, Any]
 Numbers = dict[str, Any]
 
-# The place of a point among all points, and a seed.
-Job = tuple[int, int]
+
+class Job(Struct, frozen=True):
+    """One run: `place` is that of its point among all points, `settings` are with the seed."""
+
+    place: int
+    settings: Settings
+    title: str
+    code: str
+
+    @property
+    def kept(self) -> Settings:
+        """What names its file."""
+        return {**self.settings, "of": self.title, "code": self.code}
+
+
+def jobs(
+    points: Sequence[Settings], counts: Sequence[int], title: str, codes: Sequence[str]
+) -> list[Job]:
+    """The runs of these points, so many of each: first all of the first seed.
+
+    >>> [job.settings for job in jobs([{"n": 8}, {"n": 9}], [2, 1], "figure", ["v1", "v1"])]
+    [{'n': 8, 'seed': 1}, {'n': 9, 'seed': 1}, {'n': 8, 'seed': 2}]
+    """
+    return [
+        Job(place, {**points[place], "seed": seed}, title, codes[place])
+        for seed in range(1, max(counts, default=0) + 1)
+        for place, count in enumerate(counts)
+        if seed <= count
+    ]
 
 
 class Store:
     """Finished points under one folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def get(self, settings: Settings) -> Numbers | None:
         try:
-            kept: dict[str, Any] = json.loads(self._path(settings).read_text())
+            kept: dict[str, Any] = json.loads(self.path(settings).read_text())
         except (FileNotFoundError, ValueError):
             return None  # never run, or cut short by a crash
         numbers: Numbers = kept["numbers"]
         return numbers
 
     def put(self, settings: Settings, numbers: Numbers) -> None:
-        path = self._path(settings)
+        path = self.path(settings)
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_suffix(".aside")
+        # Two attempts at one point may run at once: each has its own.
+        aside = path.with_name(f"{path.stem}.{uuid4().hex}.aside")
         aside.write_text(json.dumps({"settings": settings, "numbers": numbers}, sort_keys=True))
         os.replace(aside, path)
 
@@ -63,9 +92,9 @@ class Store:
             if self.get({**point, "seed": seed, "of": title, "code": code}) is None
         )
 
-    def _path(self, settings: Settings) -> Path:
+    def path(self, settings: Settings) -> Path:
         text = json.dumps(settings, sort_keys=True)
-        return self._folder / f"{blake2b(text.encode(), digest_size=10).hexdigest()}.json"
+        return self.folder / f"{blake2b(text.encode(), digest_size=10).hexdigest()}.json"
 
 
 def run_all(
@@ -75,58 +104,28 @@ def run_all(
     run: Callable[..., Numbers],
     title: str,
     code: str | Sequence[str],
-    workers: int = 1,
 ) -> list[list[Numbers]]:
     """The numbers of every point and seed, with a bar for what is not known yet.
 
-    `runs` and `code` may differ from point to point. With several `workers`, which are processes,
-    `run` must be a function of a module.
+    `runs` and `code` may differ from point to point. What is missing is run here, one after the
+    other: nothing else disturbs the clock of a run that measures time. sweep.py runs it before, on
+    Spark, where points are many and count messages.
     """
     counts = [runs] * len(points) if isinstance(runs, int) else list(runs)
     codes = [code] * len(points) if isinstance(code, str) else list(code)
-    seeds = range(1, max(counts, default=0) + 1)
-    jobs = [(place, seed) for seed in seeds for place, count in enumerate(counts) if seed <= count]
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
     )  # fmt: skip
-    found: dict[Job, Numbers] = {}
-    missing: dict[Job, Settings] = {}
+    found: list[list[Numbers]] = [[] for _ in points]
     with Progress(*columns, transient=True) as progress:
-        task = progress.add_task(title, total=len(jobs))
-        for place, seed in jobs:
-            settings = {**points[place], "seed": seed, "of": title, "code": codes[place]}
-            numbers = store.get(settings)
+        wanted = jobs(points, counts, title, codes)
+        for job in progress.track(wanted, description=title):
+            numbers = store.get(job.kept)
             if numbers is None:
-                missing[place, seed] = settings
-            else:
-                found[place, seed] = numbers
-                progress.advance(task)
-        calls = {(place, seed): {**points[place], "seed": seed} for place, seed in missing}
-        for job, numbers in _run(run, calls, workers):
-            store.put(missing[job], numbers)
-            found[job] = numbers
-            progress.advance(task)
-    return [
-        [found[place, seed] for seed in range(1, count + 1)] for place, count in enumerate(counts)
-    ]
-
-
-def _run(
-    run: Callable[..., Numbers], jobs: dict[Job, Settings], workers: int
-) -> Iterator[tuple[Job, Numbers]]:
-    """What each job gives, in this process or as the workers end them."""
-    if workers == 1 or len(jobs) < 2:
-        for job, settings in jobs.items():
-            yield job, run(**settings)
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        running = {pool.submit(run, **settings): job for job, settings in jobs.items()}
-        try:
-            for done in as_completed(running):
-                yield running[done], done.result()
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+                numbers = run(**job.settings)
+                store.put(job.kept, numbers)
+            found[job.place].append(numbers)
+    return found
 
 
 def version(patterns: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""`python -m experiments.cube [NAME ...] [--quick] [--runs N] [--most NODES] [--out FOLDER]`"""
+"""`python -m experiments.cube [NAME ...] [--quick] [--runs N] [--most NODES] [--master WHERE]`"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from experiments.cube import (
     aggregation,
     answers,
     brokered,
+    cells,
     churn,
     entries,
     example,
@@ -29,7 +30,9 @@ FIGURES: list[Figure] = [
     topics.FIGURE,
     *churn.FIGURES,
     brokered.FIGURE,
+    cells.FIGURE,
 ]
 
 if __name__ == "__main__":
-    command("cube", "The thesis on the hypercube, chapters 2 to 5", FIGURES, "minutes", page.write)
+    title = "The thesis on the hypercube, chapters 2 to 6"
+    command("cube", title, FIGURES, "minutes", page.write, on_spark=True)

@@ -65,7 +65,7 @@ def _figure(
         name=name, title=title, setting=SETTING, points=points, run=chapter4.run,
         columns=(*columns, *shown.COST), labels=labels, judge=judge, paper=paper, source="thesis",
         numbers=(name,), charts=charts, code=chapter4.CODE, kept_as="chapter-4", runs=30,
-        quick_runs=3, runs_at=runs_at, workers=shown.WORKERS,
+        quick_runs=3, runs_at=runs_at,
     )  # fmt: skip
 
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
-from experiments.chart import Frame, Layer, line
+from msgspec import structs
+
+from experiments.chart import Frame, Layer, line, marks
 from experiments.cube import shown, thesis, workloads
 from experiments.cube.bundles import (
     LARGE,
@@ -82,8 +85,31 @@ def paper_44(settings: Settings) -> str:
     return f"reception {theirs} %" if theirs else "shape"
 
 
+# What aggregation changes, in percent; the thesis states some of them.
+EFFECTS = {
+    "reception": "reception, aggregated above plain",
+    "delivery": "delivery, aggregated above plain",
+}
+
+
+def _effects(rows: Sequence[Row]) -> Frame:
+    layers = []
+    for colour, (key, quantity) in enumerate(EFFECTS.items()):
+
+        def ours(row: Row, key: str = key) -> float:
+            return above(row, f"{AGGR} {key}", f"{PLAIN} {key}")
+
+        def theirs(row: Row, quantity: str = quantity) -> float | None:
+            return shown.number("4.4", quantity, nodes=row.settings["nodes"])
+
+        for layer in shown.curves([(key, rows)], "nodes", ours, theirs):
+            layers.append(structs.replace(layer, colour=colour))
+    title = f"aggregated above plain [%], by nodes, {workloads.CALIBRATED}"
+    return _by_nodes(title, layers, rows)
+
+
 def charts_44(rows: list[Row]) -> dict[str, str]:
-    frames = []
+    frames = [_effects(fitted(rows))] if fitted(rows) else []
     for load in LOADS:
         mine = shown.where(rows, load=load)
         layers: list[Layer] = []
@@ -148,10 +174,14 @@ def charts_45(rows: list[Row]) -> dict[str, str]:
         )
         for layer in _line(mine, f"twos {way} {key}", f"{key}, {way}", colour)
     ]
-    return _pages("4.5", [_by_nodes("latency of messages in packets of two", layers, mine)])
+    title = "messages in packets of two: latency by nodes, and how long they are held"
+    return _pages("4.5", [_by_nodes(title, layers, mine)])
 
 
 # Figures 4.6, 4.7 and 4.9.
+
+# As chapter4.py counts what nodes hold.
+STEP = 25
 
 
 def judge_46(rows: list[Row]) -> list[str]:
@@ -182,9 +212,17 @@ def charts_46(rows: list[Row]) -> dict[str, str]:
     for colour, (row, way) in enumerate((row, way) for row in rows for way in (AGGR, PLAIN)):
         found = _histogram(row, f"{way} most held")
         name = f"{way}, {row.settings['load']}"
-        drawn = line([value + 12.5 for value in found], [*found.values()])
-        layers.append(Layer("line", drawn.x, drawn.y, name, colour=colour))
-    return _pages("4.6", [Frame("nodes by the most messages held at once (25 a step)", layers)])
+        x = [value + float(STEP) for value in found]
+        layers.append(Layer("line", x, [*accumulate(found.values())], name, colour=colour))
+        if row.settings == {**row.settings, "load": workloads.CALIBRATED, "nodes": LARGE}:
+            curve = thesis.AGGR if way == AGGR else thesis.PLAIN
+            few, many = (
+                thesis.stated("4.6", f"nodes with {words}", curve=curve, nodes=LARGE)
+                for words in ("at most 50", "more than 250")
+            )
+            layers.append(marks([50.0, 250.0], [few, LARGE - many], colour))
+    title = "nodes that never hold more messages at once than this (steps of 25)"
+    return _pages("4.6", [Frame(title, layers)])
 
 
 def judge_47(rows: list[Row]) -> list[str]:

@@ -148,6 +148,5 @@ FIGURE = Figure(
     code=(*SOURCES, *vcube.SOURCES, "experiments/cube/entries.py"),
     runs=40,
     quick_runs=10,
-    runs_at=lambda point: shown.runs(point["nodes"], 4 * SHARE * point["nodes"] ** 2),
-    workers=shown.WORKERS,
+    runs_at=lambda point: shown.runs(4 * SHARE * point["nodes"] ** 2),
 )  # fmt: skip

@@ -25,7 +25,7 @@ from random import Random
 from experiments.chart import Frame, page
 from experiments.cube import shown, thesis, vcube, versus, workloads
 from experiments.cube.meter import Lines, Meter
-from experiments.cube.world import PROTOCOLS, SOURCES, SRPT, TOPIC, Links, Run, Setting
+from experiments.cube.world import PROTOCOLS, SOURCES, SRPT, TOPIC, VCUBE, Links, Run, Setting
 from experiments.figure import Column, Figure, Row, holds
 from experiments.points import Numbers, Settings
 from inorder.sim.laws import Constant
@@ -120,16 +120,33 @@ def _judge_slow(full: list[Row], rows: list[Row]) -> list[str]:
 def charts_58(rows: list[Row]) -> dict[str, str]:
     ticks = sorted({float(row.settings["nodes"]) for row in rows})
 
+    def theirs(row: Row) -> float | None:
+        """What the thesis states are ratios to another row: here to ours."""
+        settings = row.settings
+        at = {key: settings[key] for key in ("nodes", "share")}
+        if settings["propagation"] != 100:
+            return None
+        if settings["curve"] == SRPT:
+            ratio = shown.number("5.8", "latency, SRPT over VCube-PS", **at)
+            base = shown.only(rows, **{**settings, "curve": VCUBE})
+        else:
+            more = shown.number(
+                "5.8", "latency, 100 % above 25 % [%]", curve=VCUBE, nodes=settings["nodes"]
+            )
+            ratio = 1.0 + more / 100.0 if more is not None and settings["share"] == 100 else None
+            base = shown.only(rows, **{**settings, "share": 25})
+        return ratio * base.mean("latency") if ratio is not None and base else None
+
     def frame(title: str, propagation: int) -> Frame:
         some = shown.where(rows, propagation=propagation)
-        layers = shown.curves(
-            shown.named(some, "curve", "share"), "nodes", lambda row: row.mean("latency")
-        )
+        curves = shown.named(some, "curve", "share")
+        layers = shown.curves(curves, "nodes", lambda row: row.mean("latency"), theirs)
         return Frame(title, layers, x_log=True, y_log=True, ticks=ticks)
 
     frames = [
-        frame("(a) latency by nodes, t_pp 100", 100), frame("(b) t_pp 1000", 1000)
-    ]  # fmt: skip
+        frame("(a) latency by nodes, t_pp 100 (rings: the thesis's ratios to our rows)", 100),
+        frame("(b) t_pp 1000", 1000),
+    ]
     return {"figure-5.8.svg": page(frames, height=260)}
 
 
@@ -228,11 +245,8 @@ FIGURES = [
         code=CODE,
         runs=40,
         quick_runs=5,
-        runs_at=lambda point: shown.runs(
-            point["nodes"], point["nodes"] ** 2 * point["share"] / 100
-        ),
+        runs_at=lambda point: shown.runs(point["nodes"] ** 2 * point["share"] / 100),
         code_of=vcube.CODE_OF,
-        workers=shown.WORKERS,
     ),
     Figure(
         name="table-5.1",
@@ -252,8 +266,7 @@ FIGURES = [
         code=CODE,
         runs=40,
         quick_runs=3,
-        runs_at=lambda point: shown.runs(point["nodes"], point["nodes"] ** 2),
+        runs_at=lambda point: shown.runs(point["nodes"] ** 2),
         code_of=vcube.CODE_OF,
-        workers=shown.WORKERS,
     ),
 ]  # fmt: skip

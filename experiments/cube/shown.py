@@ -11,9 +11,6 @@ from experiments.figure import Column, Row, holds
 SIZES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 QUICK_SIZES = (8, 16, 32, 64, 128)
 
-# Both processors work; a point is one run in one process.
-WORKERS = 2
-
 LATENCY = Column("latency", "latency", 1)
 LAST = Column("last", "to the last", 1)
 COST = (Column("moved", "messages moved", 0), Column("seconds", "seconds", 2))
@@ -26,17 +23,17 @@ def sizes(quick: bool, most: int = 4096) -> list[int]:
     return [size for size in (QUICK_SIZES if quick else SIZES) if size <= most]
 
 
-def runs(nodes: int, copies: float) -> int:
-    """40 up to 256 nodes, 10 up to 1,024, 3 above; more where a run moves little, fewer where much.
+# Of copies that a run moves, so many runs of a point: a copy takes 5 to 30 millionths of a second.
+RUNS = ((70_000, 40), (150_000, 20), (300_000, 5), (700_000, 3), (2_500_000, 2))
 
-    >>> runs(128, 16_256), runs(1024, 1_047_552), runs(4096, 16_773_120), runs(4096, 4095)
-    (40, 4, 1, 40)
+
+def runs(copies: float) -> int:
+    """The thesis's 40 as long as a run moves little, one where it moves millions.
+
+    >>> runs(4095), runs(256**2), runs(512**2), runs(1024**2), runs(4096**2)
+    (40, 40, 5, 2, 1)
     """
-    if copies < 50_000:
-        return 40
-    usual = 40 if nodes <= 256 else 10 if nodes <= 1024 else 3
-    most = 40 if copies <= 600_000 else 4 if copies <= 2_500_000 else 2 if copies <= 8e6 else 1
-    return min(usual, most)
+    return next((count for most, count in RUNS if copies <= most), 1)
 
 
 def close(claim: str, ours: float, theirs: float, within: float = 0.05) -> str:

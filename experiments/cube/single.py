@@ -193,7 +193,7 @@ def charts_57(rows: list[Row]) -> dict[str, str]:
     return {
         "figure-5.7.svg": page(
             [
-                Frame("(a) latency by % of subscribers", latency, ticks=ticks),
+                Frame("(a) latency by % of subscribers", latency, ticks=ticks, near=True),
                 Frame("(b) relays of the single tree", relays, ticks=ticks),
             ],
             height=260,
@@ -224,9 +224,8 @@ FIGURES = [
         code=CODE,
         runs=40,
         quick_runs=10,
-        runs_at=lambda point: shown.runs(point["nodes"], point["nodes"]),
+        runs_at=lambda point: shown.runs(point["nodes"]),
         code_of=vcube.CODE_OF,
-        workers=shown.WORKERS,
     ),
     Figure(
         name="5.7",
@@ -244,8 +243,7 @@ FIGURES = [
         code=CODE,
         runs=40,
         quick_runs=10,
-        runs_at=lambda point: shown.runs(point["nodes"], point["nodes"]),
+        runs_at=lambda point: shown.runs(point["nodes"]),
         code_of=vcube.CODE_OF,
-        workers=shown.WORKERS,
     ),
 ]

@@ -103,7 +103,6 @@ FIGURE = Figure(
     code=(*SOURCES, "experiments/cube/trees.py"),
     runs=40,
     quick_runs=5,
-    runs_at=lambda point: shown.runs(point["nodes"], point["nodes"] ** 2),
+    runs_at=lambda point: shown.runs(point["nodes"] ** 2),
     code_of={MULTIPLE: vcube.SOURCES},
-    workers=shown.WORKERS,
 )  # fmt: skip

@@ -145,7 +145,9 @@ def topics(rows: Sequence[Row]) -> list[str]:
     mine = shown.where(rows, curve=VCUBE, law="uniform")
     pairs = [(row, shown.only(rows, curve=SRPT, law="uniform",
                               messages=row.settings["messages"])) for row in mine]  # fmt: skip
-    apart = {row.settings["messages"]: _percent(other, row) for row, other in pairs if other}
+    apart = {
+        row.settings["messages"]: _percent(other, row, "call") for row, other in pairs if other
+    }
     if not apart:
         return []
     listed = ", ".join(f"{messages}: {value:+.1f}" for messages, value in apart.items())

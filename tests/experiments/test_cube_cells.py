@@ -95,11 +95,37 @@ def test_splitting_goes_on_while_the_false_positives_cost_more_than_finer_cells(
     assert split_to(made((100, 31, 0), (50, 9, 30))).settings["size"] == 50
 
 
+@pytest.mark.parametrize(("coarse", "fine", "verdicts"), [
+    ((90.0, 0.0, 100.0, 9.0), (10.0, 5.0, 99.0, 3.0), ["reproduced", "reproduced"]),
+    ((9.0, 0.0, 100.0, 9.0), (1.0, 10.0, 90.0, 3.0), ["NOT reproduced", "reproduced"]),
+    ((9.0, 0.0, 98.0, 9.0), (1.0, 10.0, 90.0, 3.0), ["reproduced", "reproduced"]),
+    ((90.0, 0.0, 100.0, 9.0), (10.0, 5.0, 99.0, 9.5), ["reproduced", "NOT reproduced"]),
+    ((90.0, 6.0, 100.0, 9.0), (10.0, 5.0, 99.0, 3.0), ["reproduced", "NOT reproduced"]),
+])  # fmt: skip
+def test_the_rule_may_cost_a_tenth_and_smaller_cells_waste_less(coarse, fine, verdicts):
+    rows = [
+        Row({"rate": 1.0, "size": size},
+            [dict(zip(("wasted", "control", "total", "false"), numbers, strict=True))])
+        for size, numbers in ((100.0, coarse), (50.0, fine))
+    ]  # fmt: skip
+    assert [line.partition(":")[0] for line in cells.judge(rows)] == verdicts
+
+
+def test_every_copy_is_counted_once_from_the_beginning():
+    copies = cells.Copies()
+    for _ in range(3):
+        copies.show("before the meters begin")
+    assert (copies.moved, copies.publications, copies.control) == (3, 0, 0)
+    numbers = cells.run(50.0, 6, 0.5, 1, seed=1)
+    # With what joining cost, and every publication's acknowledgement.
+    assert numbers["moved"] > numbers["total"] * 10.0
+
+
 def test_the_table_is_written_with_a_line_for_each_rate(tmp_path):
     points = [{"rate": 0.5, "size": size, "nodes": 6, "moves": 1} for size in (100.0, 50.0)]
     figure = replace(FIGURE, points=lambda quick: points)
     text = figure.reproduce(tmp_path, True, 1)
-    assert "| rate | size | cells held | copies a publication |" in text
+    assert "| rate | size | nodes | runs | cells held | copies a publication |" in text
     assert "0.5 a second and peer: the least traffic is with cells of" in text
     assert {point["size"] for point in FIGURE.points(True)} < {
         point["size"] for point in FIGURE.points(False)

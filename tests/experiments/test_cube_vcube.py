@@ -26,11 +26,12 @@ from experiments.cube import (
 )
 from experiments.cube.__main__ import FIGURES
 from experiments.cube.meter import Meter, Trace
-from experiments.cube.world import TOPIC, Run, Setting, vcube_world
+from experiments.cube.world import TOPIC, Links, Run, Setting, vcube_world
 from experiments.figure import NOT_RUN, Figure, Row
 
 from inorder.core.event import event_id
 from inorder.protocols.cube.messages import PUB, Ack, Packet, Pub
+from inorder.sim.laws import Constant, Normal
 from inorder.sim.models import Ideal
 from tests.protocols.cube.twins import slow_down
 
@@ -221,7 +222,7 @@ def test_a_point_of_5_9(questions: int, monkeypatch: pytest.MonkeyPatch) -> None
     pasts = Pasts()
     monkeypatch.setattr(answers, "Waits", lambda: pasts)
     pasts.waits = []  # type: ignore[attr-defined]
-    found, _ = answers.play(24, questions, "exponential", 100.0, 1)
+    found, _ = answers.play(24, questions, "exponential", 100.0, 0.0, 1)
     assert isinstance(found.meter, answers.Stamps)
     entries = {event_id(found.names[source], number): size
                for (source, number), size in found.meter.entries.items()}  # fmt: skip
@@ -230,7 +231,7 @@ def test_a_point_of_5_9(questions: int, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_numbers_of_5_9_are_shares_of_the_same_messages() -> None:
-    found = answers.run(16, 1, "exponential", 100.0, 1)
+    found = answers.run(16, 1, "exponential", 100.0, 0.0, 1)
     assert found["messages"] == 16 * 15
     counts = found["dependencies"]
     assert found["fewer than 5"] == sum(n for size, n in counts.items() if size < 5) / 16
@@ -243,7 +244,7 @@ def test_the_numbers_of_5_9_are_shares_of_the_same_messages() -> None:
 
 
 def test_answers_wait_for_all_questions() -> None:
-    found = answers.run(16, 10, "even", 100.0, 1)
+    found = answers.run(16, 10, "even", 100.0, 0.0, 1)
     # Ten rest on nothing; whoever answers has heard all ten.
     assert found["dependencies"][0] == 10
     assert max(found["dependencies"]) >= 10
@@ -372,13 +373,21 @@ def test_the_page_has_every_figure_with_its_picture(tmp_path: Path) -> None:
     written = (folder / page.NAME).read_text()
     assert "![Figure 5.6](figure-5.6.svg)" in written
     assert "## Figure 5.6: one publisher" in written
-    assert "| Figure 5.6 | " in written
+    # Claims, those that hold, rows, rows that were run, runs.
+    (told,) = (line for line in written.splitlines() if line.startswith("| Figure 5.6 | "))
+    assert "18 rows have not been run yet" in written
+    points = figure.points(True)
+    ran = sum(point["nodes"] <= 16 for point in points)
+    assert told.split(" | ")[3:6] == [str(len(points)), str(ran), str(ran)]
     assert "Python 3" in written
     docs = tmp_path / "docs"
     docs.mkdir()
-    page.publish(folder, docs, ["5.6", "5.7"])
+    (other,) = (each for each in FIGURES if each.name == "5.7")
+    page.publish(folder, docs, [figure, other])
     assert (docs / page.PICTURES / "figure-5.6.svg").exists()
-    assert f"({page.PICTURES}/figure-5.6.svg)" in (docs / page.NAME).read_text()
+    published = (docs / page.NAME).read_text()
+    assert f"({page.PICTURES}/figure-5.6.svg)" in published
+    assert "## Figure 5.7: one publisher, by the share of subscribers\n\nNot run." in published
 
 
 def test_single_trees_need_not_be_run_again_when_the_peers_change() -> None:
@@ -429,6 +438,37 @@ def versus_keys(figure: Figure) -> set[str]:
             for column in other.columns}  # fmt: skip
 
 
+def test_an_event_waits_at_its_source_for_the_one_before_it() -> None:
+    calls = topics.Calls()
+    run = Run(vcube_world, Setting(1, 2, {"t": range(2), "u": range(2)}), trace=calls)
+    for topic in ("t", "t", "u"):
+        run.publish(0.0, 0, topic)
+    run.go()
+    # A hop is 102, and so is an acknowledgement: the second of t leaves at 204. That of u leaves at
+    # once, and waits a unit of time in the queue.
+    assert run.latencies().reception == pytest.approx((102.0 + 102.0 + 103.0) / 3)
+    assert calls.latency == pytest.approx((102.0 + 306.0 + 103.0) / 3)
+
+
+def test_in_a_single_tree_nothing_waits_at_its_source() -> None:
+    found = topics.run("SRPT", topics.ZIPF, 16, 64, 1)
+    assert found["call"] == pytest.approx(found["latency"])
+
+
+def test_delays_of_5_9_vary_as_much_as_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def noting(build: Any, setting: Any, links: Links, **options: Any) -> Run:
+        asked.append(links.propagation)
+        return Run(build, setting, links, **options)
+
+    monkeypatch.setattr(answers, "Run", noting)
+    for sd in (0.0, 7.0):
+        answers.play(8, 1, "exponential", 100.0, sd, 1)
+    assert asked == [Constant(mean=100.0), Normal(mean=100.0, std=7.0)]
+    assert {point["sd"] for point in answers.points(False)} == {0.0, answers.SPREAD}
+
+
 def test_waits_for_answers_have_the_mean_that_is_asked_for() -> None:
     rng = Random(1)
     for law in answers.LAWS.values():
@@ -437,10 +477,10 @@ def test_waits_for_answers_have_the_mean_that_is_asked_for() -> None:
 
 
 def test_how_long_is_told_by_the_deliveries_that_waited(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, waits = played = answers.play(16, 1, "exponential", 100.0, 1)
+    _, waits = played = answers.play(16, 1, "exponential", 100.0, 0.0, 1)
     waits.waits = [0.0, 0.0, 5.0, 20.0, 51.0]
     monkeypatch.setattr(answers, "play", lambda *args: played)
-    found = answers.run(16, 1, "exponential", 100.0, 1)
+    found = answers.run(16, 1, "exponential", 100.0, 0.0, 1)
     assert (found["not held"], found["below 10"], found["above 50"]) == (0.4, 0.6, 1)
     assert found["longest"] == 51.0
 

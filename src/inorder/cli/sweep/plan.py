@@ -12,7 +12,7 @@ The folder must be one that the driver and all executors see under the same name
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,19 +20,14 @@ import msgspec
 
 from inorder.cli.sweep.grid import Point, SweepTable, points, read
 from inorder.cli.sweep.point import MARK, encode, file_name, run_to_file
+from inorder.cli.sweep.tasks import reason, run_tasks
 from inorder.core.errors import BadScenario, Misuse
-from inorder.core.limits import SWEEP_TASKS_MAX
 from inorder.core.settings import convert
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Progress = Callable[[str, float], None]
-
-# Seconds between two looks at how far the tasks are.
-LOOK_S = 0.2
-
-GROUP = "inorder sweep"
 
 
 def sweep(
@@ -110,39 +105,15 @@ class Sweep:
                     (self.out / file_name(point.digest, failed)).unlink(missing_ok=True)
 
     def _run_all(self, spark: SparkSession, waiting: list[Point], show: Progress) -> None:
-        from pyspark import inheritable_thread_target
-
-        context = spark.sparkContext
-        counted = context.accumulator(0)
-        folder = str(self.out)
-        slices = min(len(waiting), SWEEP_TASKS_MAX)
-
-        def in_task(encoded: Any) -> None:
-            for each in encoded:
-                run_to_file(each, folder)
-                counted.add(1)
-
-        def job() -> None:
-            context.setJobGroup(GROUP, f"{len(waiting)} points", interruptOnCancel=True)
-            context.parallelize(list(map(encode, waiting)), slices).foreachPartition(in_task)
-
         before = len(self.points) - len(waiting)
 
-        def tell() -> None:
-            done = min(before + int(counted.value or 0), len(self.points))
+        def tell(ran: int) -> None:
+            done = before + ran
             show(f"{done} of {len(self.points)} points", done / len(self.points))
 
-        tell()
-        with ThreadPoolExecutor(1) as pool:
-            running: Future[None] = pool.submit(inheritable_thread_target(spark)(job))
-            try:
-                while not _is_over(running):
-                    tell()
-            except BaseException:
-                context.cancelJobGroup(GROUP)
-                raise
-        tell()
-        self._check(running.exception(), waiting)
+        work = partial(run_to_file, folder=str(self.out))
+        _, failure = run_tasks(spark, list(map(encode, waiting)), work, tell)
+        self._check(failure, waiting)
 
     def _check(self, error: BaseException | None, waiting: list[Point]) -> None:
         """Every point has left its file, or it is said how many have not."""
@@ -154,7 +125,7 @@ class Sweep:
         ]
         if error is not None:
             told = f"{len(lost)} of {len(self.points)} points are not run; call again to go on"
-            raise Misuse(f"Spark gave up ({_said(error)}): {told}") from None
+            raise Misuse(f"Spark gave up ({reason(error)}): {told}") from None
         if lost:
             told = f"{len(lost)} points left no file in {self.out}"
             raise Misuse(f"{told}: a sweep needs a folder that all hosts share")
@@ -170,18 +141,3 @@ class Sweep:
         from inorder.cli.sweep.rows import summary
 
         return summary(self.rows(spark), self.points)
-
-
-def _is_over(running: Future[None]) -> bool:
-    from concurrent.futures import wait
-
-    return bool(wait([running], LOOK_S).done)
-
-
-def _said(error: BaseException) -> str:
-    """Our own words in a Java trace, if there are any."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("inorder.core.errors.")]
-    if ours:
-        return ours[-1].partition(": ")[2]
-    return (lines or [type(error).__name__])[-1 if len(lines) == 1 else 0][:200]
