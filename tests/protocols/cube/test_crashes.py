@@ -12,24 +12,9 @@ from msgspec import structs
 from inorder.core.effect import Effect
 from inorder.guarantee.peer import Peered
 from tests.protocols.cube import crash_rules
-from tests.protocols.cube.storm import (
-    Cut,
-    Do,
-    Node,
-    Pause,
-    Plan,
-    Storm,
-    Strike,
-    Told,
-    broken,
-    clocks,
-    draw,
-    kind_of,
-    neighbours,
-    run,
-    shrunk,
-    story,
-)
+from tests.protocols.cube.crashing import Node, Storm, Told, kind_of
+from tests.protocols.cube.plans import Cut, Do, Pause, Plan, Strike, clocks, draw, neighbours
+from tests.protocols.cube.storm import broken, run, shrunk, story
 
 
 def judged(plan: Plan) -> Storm:
