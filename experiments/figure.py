@@ -44,7 +44,7 @@ class Row:
         # One of them may have fewer runs yet; both begin with the first seed.
         pairs = zip(self.values(key), other.values(key), strict=False)
         gains = [mine - others for mine, others in pairs]
-        return mean(gains) > 2.0 * spread(gains) / sqrt(len(gains))
+        return bool(gains) and mean(gains) > 2.0 * spread(gains) / sqrt(len(gains))
 
 
 @dataclass(frozen=True)

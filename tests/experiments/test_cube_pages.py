@@ -215,6 +215,15 @@ def row(latency: float, **settings: object) -> Row:
     return Row(dict(settings), [{"latency": latency}])
 
 
+def test_a_row_exceeds_another_by_the_runs_that_both_have() -> None:
+    def made(*values: float) -> Row:
+        return Row({}, [{"latency": value} for value in values])
+
+    assert made(5.0, 6.0, 7.0).exceeds(made(4.0, 5.0), "latency")
+    assert not made(5.0, 4.0, 90.0).exceeds(made(4.0, 5.0), "latency")
+    assert not made(5.0).exceeds(made(), "latency"), "nothing to compare with"
+
+
 def test_ratios_are_drawn_as_rings_over_our_own_rows() -> None:
     at = {"propagation": 100, "nodes": 256}
     rows = [row(600.0, curve="SRPT", share=100, **at), row(400.0, curve=VCUBE, share=100, **at),
