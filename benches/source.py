@@ -20,8 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from inorder.brokers.rows import Append, Turn
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store.rows import Append, Turn
+from inorder.bus.store.sqlite.file import File
 from inorder.core import wire
 from inorder.core.event import Event
 from inorder.guarantee.registry import guarantee

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from inorder.brokers import broker_at
-from inorder.brokers.broker import Broker
-from inorder.brokers.rows import Append, Mail, Record, Turn
+from inorder.bus.store import broker_at
+from inorder.bus.store.broker import Broker
+from inorder.bus.store.rows import Append, Mail, Record, Turn
 from inorder.core.errors import Replaced
 from tests.bus.judge import run, until
 

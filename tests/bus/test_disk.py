@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 import pytest
 
 import inorder
-from inorder.brokers.rows import Append, Mail, Record, Turn
-from inorder.brokers.sqlite import broker as sqlite
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store.rows import Append, Mail, Record, Turn
+from inorder.bus.store.sqlite import broker as sqlite
+from inorder.bus.store.sqlite.file import File
 from inorder.core.errors import Damaged, InorderError, Misuse, Refused, Replaced, Unsure
 from inorder.core.limits import LOG_BYTES_AT_ONCE
 from tests.bus.judge import run, take

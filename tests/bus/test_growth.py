@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from inorder.brokers.rows import Append, Mail, Turn
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store.rows import Append, Mail, Turn
+from inorder.bus.store.sqlite.file import File
 
 MESSAGE = b"x" * 100
 TOPICS = ("a", "b")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store.sqlite.file import File
 from inorder.check import History
 from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow
 from inorder.core.limits import OWNER_SILENT_S_MAX
@@ -282,7 +282,9 @@ def test_an_owner_that_was_suspended_comes_back_to_nothing(tmp_path):
 
 
 def test_many_processes_create_one_file_at_once(tmp_path):
-    code = "import sys; from inorder.brokers.sqlite.file import File; print(File(sys.argv[1]).name)"
+    code = (
+        "import sys; from inorder.bus.store.sqlite.file import File; print(File(sys.argv[1]).name)"
+    )
     words = [sys.executable, "-c", code, str(tmp_path / "new.db")]
     started = [subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT) for _ in range(6)]
     names = {process.communicate()[0] for process in started}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import inorder
-from inorder.brokers import memory
+from inorder.bus.store import memory
 from inorder.core.errors import Misuse, UnknownName
 from tests.bus.contract import BrokerContract, BusContract
 from tests.bus.contract_ends import EndsContract

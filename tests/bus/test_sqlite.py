@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import inorder
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store.sqlite.file import File
 from inorder.core.errors import Misuse, TooLarge
 from tests.bus.contract import BrokerContract, BusContract
 from tests.bus.contract_ends import EndsContract
@@ -49,7 +49,7 @@ def test_a_path_is_relative_to_the_working_folder(tmp_path, monkeypatch):
 
 
 def test_a_file_has_room_for_so_many_topics(tmp_path, monkeypatch):
-    monkeypatch.setattr("inorder.brokers.room.TOPICS_PER_BROKER_MAX", 2)
+    monkeypatch.setattr("inorder.bus.store.room.TOPICS_PER_BROKER_MAX", 2)
     file = File(tmp_path / "f.db")
     for topic in ("a", "b", "a"):
         assert file.declare(topic, "none") == "none"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import inorder
-from inorder.brokers.rows import Append, Turn
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store.rows import Append, Turn
+from inorder.bus.store.sqlite.file import File
 from inorder.core import wire
 from inorder.core.errors import Damaged, Misuse, Refused, TooLarge, Unsure
 from inorder.core.event import Event
@@ -82,8 +82,8 @@ def test_the_largest_event_finds_room_beside_its_stamp(tmp_path, monkeypatch):
     room, and the bus that numbered it failed; so did whoever took over, since the request was still
     in its mail. So the names are bounded. Here everything is 256 times smaller."""
     monkeypatch.setattr(wire, "FRAME_BYTES_MAX", 4096)
-    monkeypatch.setattr("inorder.brokers.room.TOPIC_NAMES_BYTES_MAX", 1024)
-    monkeypatch.setattr("inorder.brokers.room.TOPICS_PER_BROKER_MAX", 39)
+    monkeypatch.setattr("inorder.bus.store.room.TOPIC_NAMES_BYTES_MAX", 1024)
+    monkeypatch.setattr("inorder.bus.store.room.TOPICS_PER_BROKER_MAX", 39)
 
     async def job() -> None:
         url = file(tmp_path)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import inorder
-from inorder.brokers import memory
-from inorder.brokers.rows import Mail, Turn
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store import memory
+from inorder.bus.store.rows import Mail, Turn
+from inorder.bus.store.sqlite.file import File
 from inorder.bus import blocking, keeper
 from inorder.core.errors import InorderError, Misuse, Refused, Unsure
 from inorder.core.limits import OWNER_SILENT_S_MAX

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from inorder.brokers import broker_at
+from inorder.bus.store import broker_at
 from inorder.bus.host import Host
 from inorder.bus.keeper import Keeper, service_names
 from inorder.bus.node import Node

@@ -27,8 +27,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from inorder.brokers.broker import Broker
-from inorder.brokers.rows import Append, Mail, Record, Turn
+from inorder.bus.store.broker import Broker
+from inorder.bus.store.rows import Append, Mail, Record, Turn
 from inorder.bus.arrivals import Arrivals
 from inorder.bus.node import Node
 from inorder.core import wire

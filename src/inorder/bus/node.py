@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from inorder.brokers.rows import Record
+from inorder.bus.store.rows import Record
 from inorder.core.effect import Answer, Deliver
 from inorder.core.event import Event
 from inorder.core.machine import Machine

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from inorder.brokers.rows import Record, Turn
+from inorder.bus.store.rows import Record, Turn
 from inorder.bus.host import Host
 from inorder.bus.node import Node
 from inorder.bus.receipt import Outcome, Receipt

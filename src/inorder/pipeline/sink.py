@@ -44,8 +44,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from inorder.brokers.rows import Append, Turn
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store.rows import Append, Turn
+from inorder.bus.store.sqlite.file import File
 from inorder.core import wire
 from inorder.core.errors import BadFrame, Misuse, Refused, TooLarge, UnknownName
 from inorder.core.event import Event, Scalar

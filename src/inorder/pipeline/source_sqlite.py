@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from heapq import merge
 from typing import Any
 
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store.sqlite.file import File
 from inorder.core.errors import Damaged
 from inorder.core.limits import SOURCE_BYTES_AT_ONCE, SOURCE_EVENTS_AT_ONCE
 from inorder.guarantee.registry import guarantee

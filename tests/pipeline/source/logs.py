@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from inorder.brokers.rows import Append, Turn
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store.rows import Append, Turn
+from inorder.bus.store.sqlite.file import File
 from inorder.core import wire
 from inorder.core.effect import Diffuse, Send
 from inorder.core.machine import make_all

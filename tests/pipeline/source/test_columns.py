@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store.sqlite.file import File
 from inorder.core.errors import Damaged, InorderError, Misuse
 from inorder.pipeline import source_columns
 from inorder.pipeline.source_log import EVENT_COLUMNS, open_log

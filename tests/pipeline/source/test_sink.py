@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store.sqlite.file import File
 from inorder.core.errors import InorderError, Misuse, Refused
 from inorder.core.limits import SINK_BATCHES_KEPT
 from inorder.pipeline import sink

@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Thread
 from typing import TypeVar
 
-from inorder.brokers.rows import LogRow, MailRow, TopicRow, Turn
-from inorder.brokers.sqlite.file import File
+from inorder.bus.store.rows import LogRow, MailRow, TopicRow, Turn
+from inorder.bus.store.sqlite.file import File
 from inorder.core.errors import InorderError, Misuse, Refused
 
 # Between two looks at the file: just after something was new, and when all is quiet.

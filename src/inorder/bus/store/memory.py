@@ -16,8 +16,8 @@ from threading import Lock
 
 from msgspec import Struct
 
-from inorder.brokers.room import check_room
-from inorder.brokers.rows import LogRow, MailRow, TopicRow, Turn
+from inorder.bus.store.room import check_room
+from inorder.bus.store.rows import LogRow, MailRow, TopicRow, Turn
 from inorder.core.errors import Misuse, Replaced
 from inorder.core.limits import MAIL_AT_ONCE, OWNER_SILENT_S_MAX
 

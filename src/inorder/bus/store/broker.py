@@ -10,7 +10,7 @@ Rule 4: mail may come twice, late, or not at all, and from owners that have been
         machines sort that out.
 Rule 5: reading raises `Refused` when it may work a little later, and `Damaged` when it will not.
 
-A new broker is one more class with these verbs, one more line in `brokers/__init__.py`, and one
+A new broker is one more class with these verbs, one more line in `bus/store/__init__.py`, and one
 more line in the contract tests (tests/bus/contract.py).
 """
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from inorder.brokers.rows import LogRow, MailRow, TopicRow, Turn
+from inorder.bus.store.rows import LogRow, MailRow, TopicRow, Turn
 
 
 class Broker(Protocol):

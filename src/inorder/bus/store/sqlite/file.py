@@ -23,9 +23,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from zlib import crc32
 
-from inorder.brokers.room import check_room
-from inorder.brokers.rows import Append, LogRow, MailRow, TopicRow, Turn
-from inorder.brokers.sqlite.schema import FORMAT, TABLES
+from inorder.bus.store.room import check_room
+from inorder.bus.store.rows import Append, LogRow, MailRow, TopicRow, Turn
+from inorder.bus.store.sqlite.schema import FORMAT, TABLES
 from inorder.core.errors import Damaged, Misuse, Refused, Replaced, Unsure
 from inorder.core.limits import (
     LOG_BYTES_AT_ONCE,
