@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import inorder
-from inorder.bus.store.rows import Turn
 from inorder.bus import publisher, subscription
+from inorder.bus.store.rows import Turn
 from inorder.core.errors import Misuse, Refused, TooLarge, Unsure
 from inorder.core.limits import SUBSCRIBED_BYTES_MAX, UNREAD_EVENTS_MAX, WAITING_PUBLICATIONS_MAX
 from tests.bus.judge import run, take, until

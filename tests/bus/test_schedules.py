@@ -18,10 +18,10 @@ import pytest
 
 import inorder
 from inorder import brokers
+from inorder.bus.host import Host
 from inorder.bus.store import memory
 from inorder.bus.store.memory import MemoryBroker, Owner
 from inorder.bus.store.rows import MailRow, Turn
-from inorder.bus.host import Host
 from inorder.core.errors import BadTrace, InorderError, Refused, Unsure
 from tests.bus.contract_ends import failing
 from tests.bus.judge import gather, judged, run, traces, until

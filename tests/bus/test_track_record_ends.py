@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import inorder
+from inorder.bus import blocking, keeper
 from inorder.bus.store import memory
 from inorder.bus.store.rows import Mail, Turn
 from inorder.bus.store.sqlite.file import File
-from inorder.bus import blocking, keeper
 from inorder.core.errors import InorderError, Misuse, Refused, Unsure
 from inorder.core.limits import OWNER_SILENT_S_MAX
 from tests.bus.contract_ends import failing

@@ -18,9 +18,9 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from inorder.bus.node import Node
 from inorder.bus.store.broker import Broker
 from inorder.bus.store.rows import LogRow, MailRow
-from inorder.bus.node import Node
 from inorder.core.errors import BadFrame, Damaged, Refused
 from inorder.core.limits import LOG_BYTES_AT_ONCE, LOG_EVENTS_AT_ONCE, LOG_ROWS_AT_ONCE
 from inorder.core.wire import Decoder

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from inorder.bus.store import broker_at
 from inorder.bus.host import Host
 from inorder.bus.keeper import Keeper, service_names
 from inorder.bus.node import Node
@@ -23,6 +22,7 @@ from inorder.bus.opening import Opening
 from inorder.bus.publisher import Publisher
 from inorder.bus.receipt import Receipt
 from inorder.bus.replay import Replaying
+from inorder.bus.store import broker_at
 from inorder.bus.subscription import Subscription
 from inorder.bus.tracing import LiveTrace
 from inorder.bus.values import chunks, sized_value

@@ -27,10 +27,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from inorder.bus.store.broker import Broker
-from inorder.bus.store.rows import Append, Mail, Record, Turn
 from inorder.bus.arrivals import Arrivals
 from inorder.bus.node import Node
+from inorder.bus.store.broker import Broker
+from inorder.bus.store.rows import Append, Mail, Record, Turn
 from inorder.core import wire
 from inorder.core.effect import (
     Answer,

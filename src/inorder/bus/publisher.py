@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from inorder.bus.store.rows import Record, Turn
 from inorder.bus.host import Host
 from inorder.bus.node import Node
 from inorder.bus.receipt import Outcome, Receipt
+from inorder.bus.store.rows import Record, Turn
 from inorder.bus.tracing import LiveTrace
 from inorder.core.effect import Answer, Deliver, Effect
 from inorder.core.errors import BadFrame, InorderError, Misuse, Refused
