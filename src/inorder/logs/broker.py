@@ -149,7 +149,7 @@ class Broker(Protocol):
 
     async def mark(self, log: Log, offset: int) -> bytes | None:
         """What the past below this offset looks like, in 8 bytes: another past has another mark.
-        None if that past was removed."""
+        None if that past was removed, no bytes if the log does not reach so far."""
 
     async def erase(self, log: Log, offset: int) -> None:
         """Leave a stub of this event: its value is gone, its place stays."""
