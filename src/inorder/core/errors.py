@@ -98,12 +98,18 @@ class BadTrace(PeerFault):
 
 
 class Damaged(PeerFault):
-    """A file whose content cannot be what was written; names the file and the place."""
+    """A file whose content cannot be what was written; names the file and the place: the offsets
+    from `first` to `last`, None where it is about no offsets."""
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{path}: {problem}")
+    def __init__(
+        self, path: str, problem: str, first: int | None = None, last: int | None = None
+    ) -> None:
+        place = "" if first is None else f"offsets {first} to {last}: "
+        super().__init__(f"{path}: {place}{problem}")
         self.path = path
         self.problem = problem
+        self.first = first
+        self.last = last
 
 
 class Refused(InorderError):

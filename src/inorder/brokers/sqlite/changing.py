@@ -60,7 +60,7 @@ def _runs(file: File, row: block.Row) -> list[Run]:
     try:
         block.verify_body(seal, body)
     except block.Unsound as error:
-        raise Damaged(str(file.path), f"offsets {last - n + 1} to {last}: {error}") from None
+        raise Damaged(str(file.path), str(error), last - n + 1, last) from None
     return list(block.runs_of(last, n, block.head_of(head), body))
 
 

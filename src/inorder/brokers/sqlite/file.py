@@ -79,6 +79,8 @@ class File:
                 self.db = sqlite3.connect(
                     self.path, timeout=busy_s, isolation_level=None, check_same_thread=False
                 )
+                # Texts in place of bytes are damage for us to name.
+                self.db.text_factory = lambda text: text.decode(errors="replace")
                 self.facts = facts.Facts(self.db, self.path)
                 try:
                     self._prepare()
@@ -108,6 +110,9 @@ class File:
     def _prepare(self) -> None:
         db = self.db
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]
+        if not tables and not self.witness.is_blank():
+            seen = f"is empty, but {self.witness.path} is not: it has lost everything"
+            raise Damaged(str(self.path), f"{seen} (to begin a new log, delete both)")
         if not tables:
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         elif self._pragma("application_id") != APPLICATION:
@@ -150,6 +155,7 @@ class File:
             self._roll_back()
             raise
         self._commit()
+        self.checkpoint()  # a file whose log is lost is still known as one of ours
         self.witness.write(identity, 0, block.origin(identity))
 
     def _recover(self) -> None:
@@ -278,7 +284,7 @@ class File:
         elif seen[0] >= tail.end or tail.end < self.tail.end:
             raise lost(self.path, tail.end, max(seen[0], self.tail.end - 1))
         elif seen[0] == tail.end - 1 and seen[1] != tail.link[:4]:
-            raise Damaged(str(self.path), f"offset {seen[0]} is not what its witness has seen")
+            raise Damaged(str(self.path), "is not what its witness has seen", seen[0], seen[0])
         self.tail, self._version = tail, version
 
     def check_identity(self) -> None:
@@ -302,7 +308,8 @@ class File:
             block.verify(*row[:4])
             return Tail(row[0] + 1, block.link_out(row[3]), block.head_of(row[2]).stored_at)
         except block.Unsound as error:
-            raise Damaged(str(self.path), f"offset {row[0]}, the last one: {error}") from None
+            last = row[0] if isinstance(row[0], int) else None
+            raise Damaged(str(self.path), str(error), last, last) from None
 
     def row(self, rest: str, *values: object) -> block.Row | None:
         """The first row that a query finds, as it stands there."""
@@ -373,7 +380,7 @@ def boot_id() -> bytes:
 
 def lost(path: Path, first: int, last: int) -> Damaged:
     """Receipts were given for offsets that the file does not have."""
-    return Damaged(str(path), f"offsets {first} to {last} were stored, and are lost")
+    return Damaged(str(path), "were stored, and are lost", first, last)
 
 
 def code_of(error: sqlite3.Error) -> int:
