@@ -169,8 +169,8 @@ class File:
                         "%s: was not closed before the machine stopped; what was at offsets %d to"
                         " %d is lost, if anything was", self.path, end, boot[1] - 1,
                     )  # fmt: skip
-                    row = block.gap(end, boot[1], self.tail.link, self._now())
-                    self._store([row], row[0] + 1, block.link_out(row[3]))
+                    now = self._now()
+                    self._store([block.gap(end, boot[1], self.tail.link, now)], now)
         except Damaged as error:
             log.error("%s", error)
 
@@ -261,7 +261,8 @@ class File:
     def vacuum(self) -> None:
         """Give back pages that are not used any more."""
         with translated(self.path):
-            self.db.execute("PRAGMA incremental_vacuum").fetchall()
+            # Not execute: it frees one page, and stops where a row could come but none does.
+            self.db.executescript("PRAGMA incremental_vacuum")
 
     def version(self) -> int:
         """Changes when another connection has written something."""
@@ -330,8 +331,8 @@ class File:
                 known = self._known(author)
                 runs.admit(author, first, known)
                 stored = range(self.tail.end, self.tail.end + count)
-                rows, link = block.blocks(some, self.tail.end, self.tail.link, self._now())
-                self._store(rows, stored.stop, link)
+                now = self._now()
+                self._store(block.blocks(some, self.tail.end, self.tail.link, now), now)
                 self._note(author, some[-1].sequence + some[-1].count - 1, known)
             return stored
 
@@ -348,10 +349,10 @@ class File:
             if known[0] >= author.epoch:
                 raise Replaced(author.publisher, author.epoch)
             life = Run("", author.publisher, author.epoch, 0, 0, b"\x90")
-            row = block.row([life], self.tail.end, self.tail.link, self._now())
-            self._store([row], row[0] + 1, block.link_out(row[3]))
+            now = self._now()
+            self._store([block.row([life], self.tail.end, self.tail.link, now)], now)
             self._note(author, 0, known)
-        return row[0]
+            return self.tail.end - 1
 
     def _known(self, author: Author) -> tuple[int, int]:
         return self._authors.get(author.publisher) or self.facts.known(author)
@@ -360,9 +361,9 @@ class File:
         self.facts.note(author, sequence, self.tail.end - 1, is_new=known == (0, 0))
         self._authors[author.publisher] = author.epoch, sequence
 
-    def _store(self, rows: Sequence[block.Row], end: int, link: bytes) -> None:
+    def _store(self, rows: Sequence[block.Row], now: float) -> None:
         self.db.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?)", rows)
-        self.tail = Tail(end, link, self._now())
+        self.tail = Tail(rows[-1][0] + 1, block.link_out(rows[-1][3]), now)
 
     def _now(self) -> float:
         """The clock, but never before what stands in the log: `at` looks by halves."""
