@@ -6,16 +6,28 @@ A new broker is one more line in `SCHEMES` and one fixture of the contract (test
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 
 from inorder.core.errors import Misuse
 from inorder.logs.broker import Broker
 
-# Where a scheme's class is; it is loaded when a URL asks for it.
-SCHEMES = {
-    "memory": ("inorder.brokers.memory", "MemoryBroker"),
-    "sqlite": ("inorder.brokers.sqlite.broker", "SqliteBroker"),
-}
+Opening = Callable[[str, dict[str, str], float], Broker]
+
+
+def _memory() -> Opening:
+    from inorder.brokers.memory import MemoryBroker
+
+    return MemoryBroker
+
+
+def _sqlite() -> Opening:
+    from inorder.brokers.sqlite.broker import SqliteBroker
+
+    return SqliteBroker
+
+
+# Each is loaded when a URL asks for it.
+SCHEMES: dict[str, Callable[[], Opening]] = {"memory": _memory, "sqlite": _sqlite}
 
 
 def broker_at(url: str, wait_s: float) -> Broker:
@@ -24,11 +36,9 @@ def broker_at(url: str, wait_s: float) -> Broker:
     if not colon or scheme not in SCHEMES:
         known = " or ".join(f"{name}://" for name in SCHEMES)
         raise Misuse(f"{url!r} leads to no broker: a URL begins with {known}")
-    module, name = SCHEMES[scheme]
     place, _, query = rest.partition("?")
     options = dict(_option(url, word) for word in query.split("&") if word)
-    made: Broker = getattr(import_module(module), name)(place, options, wait_s)
-    return made
+    return SCHEMES[scheme]()(place, options, wait_s)
 
 
 def _option(url: str, word: str) -> tuple[str, str]:
