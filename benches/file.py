@@ -1,24 +1,23 @@
 """The file of a log, through the seam: beside bare SQLite with a row an event, and beside UmaDB.
 
 All of them store the same 4,000 events of about 100 bytes, encoded with msgspec, and read them back
-as Python values; everything waits for the disk. UmaDB takes part where it is installed:
-
-    uv run --with umadb python -m benches.file
+as Python values; everything waits for the disk. UmaDB takes part where it is installed (pip install
+umadb, into an environment of its own).
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
 import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from statistics import median
-from time import time
+from time import sleep, time
 from typing import Any
 
 import msgspec
@@ -137,10 +136,23 @@ class Bare:
 class Uma:
     """UmaDB, a server in a process of its own, through its client."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self.module = importlib.import_module("umadb")
-        self.client = self.module.Client(url=url)
-        self.at = self.client.head() or 0
+        place = "127.0.0.1:50999"
+        words = ["--listen", place, "--db-path", str(folder / "uma.db")]
+        self.server = subprocess.Popen(
+            [str(Path(sys.executable).with_name("umadb")), *words],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self.at = 0
+        for patience in range(100, -1, -1):
+            try:
+                self.client = self.module.Client(url=f"http://{place}")
+                return
+            except Exception:
+                if not patience:
+                    raise
+                sleep(0.1)
 
     def _event(self, number: int) -> Any:
         return self.module.Event(event_type="t", data=encode(value(number)), tags=[])
@@ -167,7 +179,9 @@ class Uma:
         return self._read()
 
     def close(self) -> None:
-        return None
+        self.client.close()
+        self.server.kill()
+        self.server.wait()
 
 
 def latency(folder: Path) -> None:
@@ -220,11 +234,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         open_ = {way: made(folder) for way, made in ways.items()}
-        with suppress(ImportError):
-            umadb = importlib.import_module("umadb")
-            server = umadb.Server(path=str(folder / "uma"), listen="127.0.0.1:50999")
-            server.start()
-            open_["UmaDB"] = Uma("http://127.0.0.1:50999")
+        if importlib.util.find_spec("umadb"):
+            open_["UmaDB"] = Uma(folder)
         for job in ("many", "singly", "replay"):
             race = Contest(f"{MANY if job != 'singly' else FEW} events, {job}", "events", ROUNDS)
             for way, made in open_.items():

@@ -162,15 +162,13 @@ class File:
         """Say what is wrong, and go on above what a power cut may have taken."""
         try:
             with self.turn(True):
-                boot = self.facts.get(".ceiling")
-                end = self.tail.end
-                if boot and boot[1] > end and boot[0] != boot_id():
+                if self._is_unclean:
+                    tail, now = self.tail, self._now()
                     log.warning(
                         "%s: was not closed before the machine stopped; what was at offsets %d to"
-                        " %d is lost, if anything was", self.path, end, boot[1] - 1,
+                        " %d is lost, if anything was", self.path, tail.end, self._ceiling - 1,
                     )  # fmt: skip
-                    now = self._now()
-                    self._store([block.gap(end, boot[1], self.tail.link, now)], now)
+                    self._store([block.gap(tail.end, self._ceiling, tail.link, now)], now)
         except Damaged as error:
             log.error("%s", error)
 
@@ -275,13 +273,15 @@ class File:
         if version == self._version:
             return
         self._authors.clear()
-        kept = self.facts.get(".ceiling")
-        self._ceiling = kept[1] if kept else 0
+        boot, self._ceiling = self.facts.get(".ceiling") or (b"", 0)
         self.check_identity()
         tail = self._read_tail()
         seen = self.witness.read(self.identity)
+        self._is_unclean = self._ceiling > tail.end and boot != boot_id()
         if seen is None:
             log.warning("%s: is missing or damaged; it is made again", self.witness.path)
+        elif self._is_unclean and tail.end <= seen[0] < self._ceiling:
+            pass  # what was not waited for is gone: `_recover` says so
         elif seen[0] >= tail.end or tail.end < self.tail.end:
             raise lost(self.path, tail.end, max(seen[0], self.tail.end - 1))
         elif seen[0] == tail.end - 1 and seen[1] != tail.link[:4]:
@@ -300,6 +300,11 @@ class File:
         if found is None:
             raise Damaged(str(self.path), "has lost its start")
         return found[1], found[0]
+
+    def end(self) -> int:
+        """The offset after the last, by its own account."""
+        row = self.row("ORDER BY last DESC")
+        return row[0] + 1 if row and isinstance(row[0], int) else self.start()[0]
 
     def _read_tail(self) -> Tail:
         row = self.row("ORDER BY last DESC")
