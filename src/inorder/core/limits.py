@@ -399,3 +399,20 @@ CUBE_KEPT_WINDOWS = 4
 # Runs of numbers of one dead source that a member remembers as lost: each life leaves one, and what
 # is asked for is of the last life.
 CUBE_LOST_RUNS_MAX = 16
+
+# Publications that go as one append: one transaction, so that a sync is shared, and no answer takes
+# long. A single larger one goes alone.
+APPEND_BYTES_MAX = 8 * 1024 * 1024
+
+# Values that are kept together as one run of events: large enough that what is kept once a run
+# costs little, small enough that a filter need not read much to get at one event.
+RUN_BYTES = 64 * 1024
+
+# Bytes of a log that a reader asks for at once.
+READ_BYTES_AT_ONCE = 4 * 1024 * 1024
+
+# Key and headers of an event, in characters. Precedent: Kafka and NATS bound them by the message.
+HEADERS_BYTES_MAX = 16 * 1024
+
+# Seconds of a deadline or a quiet time: eleven days; more is a typing error.
+WAIT_S_MAX = 1_000_000.0
