@@ -1,5 +1,4 @@
-"""Where a subscription begins: from what was asked for to "done up to and with this position".
-"""
+"""Where a subscription begins: from what was asked for to "done up to and with this position"."""
 
 from __future__ import annotations
 

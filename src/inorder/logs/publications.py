@@ -7,8 +7,8 @@ there was stored, and what does not is sent again.
 Rule 1: one append is under way at a time, of as many publications as are waiting.
 Rule 2: nothing is sent behind an append whose fate is unknown. Else the log could hold 4, 6 and
         then 5 again, and readers would take 5 for a repeat.
-Rule 3: where the broker does not refuse repeats, what an append left unknown is sent again by a new
-        epoch, which makes what the old one may still bring count for nothing.
+Rule 3: where the broker does not refuse repeats, a new epoch begins before the log is read: what
+        the old one may still bring behind its row counts for nothing, so what is found is final.
 Rule 4: a publication whose time is over is refused if it was not sent, and unknown if it was; an
         unknown one stays under way until the log has been read.
 """
@@ -39,7 +39,7 @@ class Publication(Struct, eq=False):
     keys: tuple[str | None, ...] | None = None
     headers: tuple[Mapping[str, str] | None, ...] | None = None
     # Given at the launch.
-    sequence: int = 0
+    sequence: int | None = None
     # How many of its events have been told of, now and when it was sent.
     told: int = 0
     skipped: int = 0
@@ -53,7 +53,8 @@ class Append(Struct, frozen=True):
 
 
 class Look(Struct, frozen=True):
-    """Read the log from this offset to its end: what of this author is there?"""
+    """Read the log from this offset to its end: what of this author counts there? Where its life
+    was ended by a later one's row, only what is below that row."""
 
     author: Author
     offset: int
@@ -89,8 +90,9 @@ class Publications:
         self._sequence = 0
         self._waiting: deque[Publication] = deque()
         self._flight: list[Publication] = []
-        # Whether what is under way has been sent before.
+        # Whether what is under way has been sent before, and whether that was refused.
         self._again = False
+        self._looks = False
         self._count = 0
 
     @property
@@ -119,7 +121,7 @@ class Publications:
             sent = publication.count - publication.skipped
             if publication.told == publication.skipped:
                 self._tell(effects, publication, "stored", offsets[place : place + sent])
-                self._tell(effects, publication, "refused", (), stored.reason)
+                self._tell(effects, publication, self._lost, (), stored.reason)
             place += sent
         if offsets:
             self._known = offsets[-1] + 1
@@ -127,47 +129,56 @@ class Publications:
         return effects + self._launch()
 
     def refused(self, reason: str) -> list[Effect]:
-        if self._again:
+        if self._again and self._refuses_repeats and not self._looks:
             # A repeat is refused, too: look whether the first try has come meanwhile.
-            self._again = False
+            self._looks = True
             return [Look(self.author, self._known)]
         effects: list[Effect] = []
         for publication in self._flight:
-            self._tell(effects, publication, "refused", (), reason)
+            self._tell(effects, publication, self._lost, (), reason)
         self._land()
         return effects + self._launch()
 
+    @property
+    def _lost(self) -> str:
+        """The fate of what was refused: a first try without an answer may still come."""
+        return "unknown" if self._again and self._refuses_repeats else "refused"
+
     def unsure(self) -> list[Effect]:
         self._again = True
-        return [Look(self.author, self._known)]
+        return [Look(self.author, self._known)] if self._refuses_repeats else [Renew()]
+
+    def renewed(self, author: Author, offset: int) -> list[Effect]:
+        """A new epoch has begun, with a row at this offset: nothing of the one before counts behind
+        it, so what it has below is final."""
+        before, self.author, self._sequence = self.author, author, 0
+        return [Look(before, self._known)] if self._flight else self._launch()
 
     def found(self, runs: Sequence[Run], upto: int) -> list[Effect]:
-        """The log has been read to its end: these runs of this author stand there."""
+        """The log has been read to its end: these runs of the author asked for stand there."""
         places = {
             run.sequence + index: run.offset + index for run in runs for index in range(run.count)
         }
         effects: list[Effect] = []
         for publication in self._flight:
-            first = publication.sequence + publication.told
+            first = (publication.sequence or 0) + publication.told
             mine: list[int] = []
-            while (place := places.get(first + len(mine))) is not None:
-                mine.append(place)
+            for sequence in range(first, first + publication.count - publication.told):
+                if sequence not in places:
+                    break  # an append stores a prefix
+                mine.append(places[sequence])
             self._tell(effects, publication, "stored", mine)
         self._flight = [each for each in self._flight if each.told < each.count]
         self._known = upto
         if not self._flight:
             self._land()
             return effects + self._launch()
-        if not self._again:
+        if self._looks:
             return effects + self.refused("the broker refused what was sent again")
-        return effects + ([self._append()] if self._refuses_repeats else [Renew()])
-
-    def renewed(self, author: Author, offset: int) -> list[Effect]:
-        """A new epoch has begun, with a row at this offset."""
-        self.author, self._known, self._sequence = author, offset + 1, 0
-        for publication in self._flight:
-            self._number(publication)
-        return [self._append()] if self._flight else self._launch()
+        if not self._refuses_repeats:
+            for publication in self._flight:
+                self._number(publication)
+        return [*effects, self._append()]
 
     def ended(self, reason: str) -> list[Effect]:
         """This life is over: nothing more is sent."""
@@ -225,7 +236,8 @@ class Publications:
         p, skip = publication, publication.told
         p.skipped = skip
         return Run(
-            p.topic, self.author.publisher, self.author.epoch, p.sequence + skip, p.count - skip,
+            p.topic, self.author.publisher, self.author.epoch, (p.sequence or 0) + skip,
+            p.count - skip,
             p.values if not skip else without(p.values, skip), p.published_at,
             p.keys if p.keys is None else p.keys[skip:],
             p.headers if p.headers is None else p.headers[skip:],
@@ -233,7 +245,7 @@ class Publications:
 
     def _land(self) -> None:
         self._flight = []
-        self._again = False
+        self._again = self._looks = False
 
     def _tell(
         self,
@@ -246,7 +258,8 @@ class Publications:
         left = publication.count - publication.told
         count = len(offsets) if outcome == "stored" else left
         if count:
-            sequence = publication.sequence + publication.told if publication.sequence else 0
+            launched = publication.sequence
+            sequence = 0 if launched is None else launched + publication.told
             effects.append(
                 Fate(publication.call, publication.told, count, outcome, self.author, sequence,
                      offsets, reason)

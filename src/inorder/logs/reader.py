@@ -142,8 +142,8 @@ class Reader:
         except msgspec.MsgspecError:
             self._values = self._one_by_one(item)
         if len(self._values) != item.count:
-            self._finish(item)
             problem = f"{len(self._values)} values stand where {item.count} events are"
+            self._finish(item)
             raise Damaged("log", problem, item.offset, item.offset + item.count)
 
     def _one_by_one(self, run: Run) -> Sequence[Any]:
