@@ -98,10 +98,11 @@ class Failing:
 
     async def append(self, *rest: Any) -> Any:
         self.appends += 1
+        error = self.error
         if self.blocked is not None:
             await self.blocked.wait()
-        if self.error is None:
+        if error is None:
             return await self._inner.append(*rest)
         if self.stores:
             await self._inner.append(*rest)
-        raise self.error
+        raise error

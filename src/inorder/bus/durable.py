@@ -70,7 +70,8 @@ class Durable:
             try:
                 digest = await self._mark(wanted + 1)
                 cursor = Cursor(self._cursor.order, wanted, digest or b"", self._cursor.born)
-                await self._coordinator.put(self._key, str(cursor).encode(), self._epoch)
+                text, durable = str(cursor).encode(), self.ack == "manual"
+                await self._coordinator.put(self._key, text, self._epoch, durable)
             except (Refused, Unsure) as error:
                 log_of.warning("a position was not stored: %s", error)
                 await asyncio.sleep(TRY_AGAIN_S)

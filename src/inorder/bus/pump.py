@@ -31,6 +31,8 @@ class Pump:
         self._broker = broker
         self._log = log
         self._end = 0
+        # A cancellation may be lost where a wait ends in the same instant.
+        self._stopped = False
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -57,6 +59,7 @@ class Pump:
         self._wake.set()
 
     async def stop(self) -> None:
+        self._stopped = True
         for task in (self._task, self._watch):
             if task is not None:
                 task.cancel()
@@ -65,7 +68,7 @@ class Pump:
 
     async def _listen(self) -> None:
         """Wait for others' appends."""
-        while True:
+        while not self._stopped:
             try:
                 await self._broker.moved({self._log.identity: self._end}, LOOK_AGAIN_S)
             except InorderError as error:
@@ -78,7 +81,7 @@ class Pump:
 
     async def _run(self) -> None:
         try:
-            while True:
+            while not self._stopped:
                 await self._wake.wait()
                 self._wake.clear()
                 while await self._read():

@@ -416,3 +416,15 @@ HEADERS_BYTES_MAX = 16 * 1024
 
 # Seconds of a deadline or a quiet time: eleven days; more is a typing error.
 WAIT_S_MAX = 1_000_000.0
+
+# Files of events (brokers/). Bytes of values in one row: a block is read, summed and skipped whole.
+# Larger ones cost memory, smaller ones a row more (measured: the rate is flat from 64 to 256 kB).
+BLOCK_BYTES_MAX = 128 * 1024
+
+# Publishers without a name that a broker remembers, against repeats: each process is one, and is
+# forgotten only when so many others came after it.
+NAMELESS_KEPT_MAX = 4096
+
+# Offsets that a file without syncs may use before it writes down, synced, that it may go on: what a
+# power cut takes is never given again, and a gap of a million positions is nothing of 2^63.
+CEILING_STEP = 2**20

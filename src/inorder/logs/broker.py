@@ -123,8 +123,10 @@ class Broker(Protocol):
     """One connection. Every method may raise `Refused`, when it may work a little later."""
 
     traits: Traits
-    # Where the facts about publishers and readers of these logs are kept; None if it keeps none.
-    coordinator: Coordinator | None
+
+    @property
+    def coordinator(self) -> Coordinator | None:
+        """Where facts about publishers and readers of these logs are kept, if it keeps any."""
 
     async def open(self) -> None: ...
 
@@ -156,7 +158,7 @@ class Broker(Protocol):
 
     async def mark(self, log: Log, offset: int) -> bytes | None:
         """What the past below this offset looks like, in 8 bytes: another past has another mark.
-        None if that past was removed."""
+        None if that past was removed, no bytes if the log does not reach so far."""
 
     async def erase(self, log: Log, offset: int) -> None:
         """Leave a stub of this event: its value is gone, its place stays."""

@@ -34,8 +34,9 @@ class Coordinator(Protocol):
     async def forget(self, key: str, below: int) -> None:
         """Drop the values of a sequence below a number; its numbers are not given again."""
 
-    async def put(self, key: str, value: bytes, epoch: int) -> None:
-        """Overwrite a value, durable on return; `Replaced` if a larger epoch has written it."""
+    async def put(self, key: str, value: bytes, epoch: int, durable: bool = True) -> None:
+        """Overwrite a value; `Replaced` if a larger epoch has written it. On the disk on return,
+        unless the caller can do without: an older value may then come back after a power cut."""
 
     async def get(self, key: str) -> tuple[bytes, int] | None:
         """A value and its epoch."""
