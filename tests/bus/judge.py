@@ -15,7 +15,7 @@ from inorder.check.trace import read_table
 
 # What a log keeps under every guarantee: an order of everything, nothing lost, nothing twice.
 PROMISES = (
-    "total", "acyclic", "fifo", "causal", "causal_across_topics", "realtime", "unique", "reliable",
+    "total", "fifo", "causal", "causal_across_topics", "realtime", "unique", "reliable",
     "filter", "accepted",
 )  # fmt: skip
 

@@ -28,7 +28,7 @@ from inorder.bus.starting import ended, gone_on, position_before
 from inorder.bus.subscription import Ack, Filter, Subscription
 from inorder.bus.untraced import NoTrace
 from inorder.bus.values import encoded
-from inorder.core.errors import BadOption, Misuse, Refused, UnknownName, Unsure
+from inorder.core.errors import BadOption, Misuse, Refused, Replaced, UnknownName, Unsure
 from inorder.core.limits import HEADERS_BYTES_MAX, WAIT_S_MAX
 from inorder.logs.broker import Author
 from inorder.logs.cursor import Cursor, parse
@@ -158,9 +158,13 @@ class Bus:
         if not self._named and self._broker.traits.refuses_repeats:
             return Author(self.name), known
         assert self._broker.coordinator is not None
-        epoch = await next_epoch(self._broker.coordinator, self.name)
-        author = Author(self.name, epoch, self._named)
-        return author, await self._broker.shut(self._log, author)
+        while True:
+            epoch = await next_epoch(self._broker.coordinator, self.name)
+            author = Author(self.name, epoch, self._named)
+            try:
+                return author, await self._broker.shut(self._log, author)
+            except Replaced:
+                continue  # a later life has begun meanwhile, and nothing was published under ours
 
     async def close(self) -> None:
         """Wait for what is under way, then let go of everything. Who is cancelled here only stops
@@ -221,6 +225,8 @@ class Bus:
         [receipt] = await self._publish(
             topic, array, 1, self._patience(deadline), keys, (headers,) if headers else None
         )
+        if receipt.outcome == "refused" and isinstance(self._publisher.error, Replaced):
+            raise self._publisher.error
         return checked(receipt)
 
     async def publish_many(
@@ -456,7 +462,8 @@ def _check_name(name: str) -> None:
 
 
 def _check_seconds(what: str, value: float) -> None:
-    if not isinstance(value, int | float) or not isfinite(value) or not 0 <= value <= WAIT_S_MAX:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not isfinite(value) or not 0 <= value <= WAIT_S_MAX:
         raise Misuse(f"{what}={value!r}: seconds, from 0 to {WAIT_S_MAX:g}")
 
 

@@ -145,6 +145,7 @@ class Publisher:
                 stored = await self._broker.append(self._log, effect.author, effect.runs)
             except Unsure as error:
                 log_of.warning("an append had no answer: %s", error)
+                await asyncio.sleep(TRY_AGAIN_S)
                 self._do(machine.unsure())
             except Refused as error:
                 self._do(machine.refused(str(error)))
@@ -237,8 +238,8 @@ class Publisher:
         if not isinstance(error, Refused | Replaced | Damaged | Misuse | Unsure):
             log_of.error("the publisher has ended", exc_info=error)
         if self._machine is not None:
-            if isinstance(error, Unsure):
-                self._machine.unsure()
+            if not isinstance(error, Replaced | Damaged | Misuse):
+                self._machine.unsure()  # what was sent may have arrived
             self._do(self._machine.ended(reason))
         early, self._early = self._early, []
         for publication in early:

@@ -90,7 +90,7 @@ class Subscription(Generic[Value]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None:
+        if kind is None and not self._closed:
             self._is_done()
         await self.close()
 
