@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from inorder.check import merge
 from inorder.check.ending import Ending, clocks_apart, others_publish, window
-from inorder.check.holding import OPS, Holding, holdings_of, json_object
+from inorder.check.holding import OPS, Holding, holdings_of, json_object, scalars
 from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow, read_summary, read_table
 from inorder.core.errors import BadTrace
 
@@ -195,10 +195,11 @@ class History:
         return holdings_of(self.subscriptions or (), self.source)
 
     def attributes(self, event: EventRow) -> Mapping[str, Any]:
-        """The attributes of an event, read from their JSON text."""
+        """What a filter sees of an event, read from its JSON text."""
         found = self._attributes.get(event.event)
         if found is None:
-            found = json_object(event.attributes, f"attributes of {event.event}", self.source)
+            what = f"attributes of {event.event}"
+            found = scalars(json_object(event.attributes, what, self.source))
             self._attributes[event.event] = found
         return found
 

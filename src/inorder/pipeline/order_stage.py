@@ -64,9 +64,9 @@ def order(
     not sort them. `position` tells the order, whatever the guarantee, and nothing below counts.
 
     Rows with stamps get `nth` and `in_order`. They arrive in the order of the columns `arrival`.
-    `lanes` is how many parts subscribers are spread over: values of state on a stream, partitions of
-    a table. `start` says where topics start: at their "beginning" (the default), at the "first" row
-    of each, or a mapping from each topic to the number of its events that come before the first
+    `lanes` is how many parts subscribers are spread over: values of state on a stream, partitions
+    of a table. `start` says where topics start: at their "beginning" (the default), at the "first"
+    row of each, or a mapping from each topic to the number of its events that come before the first
     given; for all subscribers alike, or one such mapping for each subscriber. A topic that is named
     there is waited for from the first row on.
     `quarantine` adds a column that says why a row could not be used; without it, duplicates are
