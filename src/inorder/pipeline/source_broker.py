@@ -69,6 +69,7 @@ class BrokerLog:
     def reach(self, start: int, stop: int, rows: int) -> int:
         left = rows
         for offset, found in self._rows(start, stop, strict=False):
+            run: Run
             for run in found:
                 begin = max(run.offset, offset, start)
                 end = min(run.offset + run.count, stop)

@@ -67,7 +67,7 @@ def above(place: Place, log: Log, extent: Extent) -> int:
 
 def gone_on(settings: Settings, log: Log, extent: Extent, done: Mapping[str, Any]) -> int:
     """The offset at which a query goes on behind a cursor of its own (Rule 3)."""
-    at = done["position"] + 1
+    at: int = done["position"] + 1
     if done["order"] != extent.order:
         if settings.fail_on_loss:
             told = f"is another log than {done['order']}, which was read before"
