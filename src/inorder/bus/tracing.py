@@ -83,7 +83,8 @@ class LiveTrace:
                 receipt.event, receipt.topic, receipt.publisher, receipt.seq, published_at,
                 now if stored else None, "accepted" if stored else receipt.outcome,
                 self._application, msgspec.json.encode(self._seen(mark)).decode(),
-                bytes=len(attributes), attributes=attributes,
+                bytes=len(attributes), attributes=attributes, epoch=receipt.epoch,
+                log=receipt.log or None, offset=receipt.offset, position=receipt.offset,
             )  # fmt: skip
             self._writer.write("events", row)
 
@@ -95,7 +96,7 @@ class LiveTrace:
         now = time.time()
         row = DeliveryRow(
             subscriber, nth, event.id, event.topic, event.publisher, event.seq,
-            event.published_at, now, now, event.in_order,
+            event.published_at, now, now, event.in_order, event.epoch,
         )  # fmt: skip
         self._writer.write("deliveries", row)
 

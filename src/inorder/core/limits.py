@@ -280,10 +280,13 @@ SWEEP_TASKS_MAX = 10_000
 # Deliveries of a point that is judged: rows of about 0.5 kB, all in memory of a Spark task.
 SWEEP_JUDGED_DELIVERIES_MAX = 200_000
 
-# The Spark source (pipeline/source.py). Events and bytes of messages decoded into one Arrow batch:
-# enough to hide the cost of a batch, few enough to stay in the processor's cache.
+# The Spark source (pipeline/source.py). Rows of a trace, and bytes of a log, that become one Arrow
+# batch: enough to hide the cost of a batch, few enough to stay in the processor's cache.
 SOURCE_EVENTS_AT_ONCE = 10_000
-SOURCE_BYTES_AT_ONCE = 8 * 1024 * 1024
+SOURCE_BYTES_AT_ONCE = 4 * 1024 * 1024
+
+# Seconds a broker may take to answer the source or the sink, when somebody else holds its lock.
+SOURCE_WAIT_S = 30.0
 
 # Events for which a task of its own pays: starting one takes about ten milliseconds.
 SOURCE_ROWS_PER_TASK_MIN = 5000
