@@ -106,3 +106,11 @@ class Failing:
         if self.stores:
             await self._inner.append(*rest)
         raise error
+
+
+def numbers(events: list[Any]) -> list[int]:
+    return [event.value["n"] for event in events]
+
+
+async def counted(bus: Any, topic: str, *range_: int) -> list[Any]:
+    return await bus.publish_many(topic, [{"n": n} for n in range(*range_)])

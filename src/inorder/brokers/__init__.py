@@ -6,15 +6,28 @@ A new broker is one more line in `SCHEMES` and one fixture of the contract (test
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 
 from inorder.core.errors import Misuse
 from inorder.logs.broker import Broker
 
-# Where a scheme's class is; it is loaded when a URL asks for it.
-SCHEMES = {
-    "memory": ("inorder.brokers.memory", "MemoryBroker"),
-    "sqlite": ("inorder.brokers.sqlite.broker", "SqliteBroker"),
+
+def _memory(place: str, options: dict[str, str], wait_s: float) -> Broker:
+    from inorder.brokers.memory import MemoryBroker
+
+    return MemoryBroker(place, options, wait_s)
+
+
+def _sqlite(place: str, options: dict[str, str], wait_s: float) -> Broker:
+    from inorder.brokers.sqlite.broker import SqliteBroker
+
+    return SqliteBroker(place, options, wait_s)
+
+
+# What a scheme leads to; it is loaded when a URL asks for it.
+SCHEMES: dict[str, Callable[[str, dict[str, str], float], Broker]] = {
+    "memory": _memory,
+    "sqlite": _sqlite,
 }
 
 
@@ -24,11 +37,9 @@ def broker_at(url: str, wait_s: float) -> Broker:
     if not colon or scheme not in SCHEMES:
         known = " or ".join(f"{name}://" for name in SCHEMES)
         raise Misuse(f"{url!r} leads to no broker: a URL begins with {known}")
-    module, name = SCHEMES[scheme]
     place, _, query = rest.partition("?")
     options = dict(_option(url, word) for word in query.split("&") if word)
-    made: Broker = getattr(import_module(module), name)(place, options, wait_s)
-    return made
+    return SCHEMES[scheme](place, options, wait_s)
 
 
 def _option(url: str, word: str) -> tuple[str, str]:

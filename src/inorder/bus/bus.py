@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 from uuid import uuid4
 
 from inorder.brokers import broker_at
@@ -294,6 +294,16 @@ class Bus:
 
     # Subscribing.
 
+    @overload
+    def subscribe(
+        self, *topics: str | Parameters, type: type[Value], **settings: Any
+    ) -> Opening[Value]: ...
+
+    @overload
+    def subscribe(
+        self, *topics: str | Parameters, type: None = None, **settings: Any
+    ) -> Opening[Any]: ...
+
     def subscribe(
         self,
         *topics: str | Parameters,
@@ -304,10 +314,10 @@ class Bus:
         ack: Ack = "next",
         removed: Literal["raise", "tell"] = "raise",
         name: str | None = None,
-        type: type[Value] | None = None,
+        type: type[Any] | None = None,
         idle: float | None = None,
         **values: Any,
-    ) -> Opening[Value]:
+    ) -> Opening[Any]:
         """A subscription to some topics or patterns; enter it with `async with`, then iterate.
 
         `where` filters (docs/content.md); its parameters are further keywords, or `parameters` for

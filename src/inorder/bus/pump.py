@@ -36,7 +36,7 @@ class Pump:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
-        self._unions: dict[tuple[Topics, ...], Topics] = {}
+        self._unions: dict[tuple[tuple[str, ...], ...], Topics] = {}
 
     def add(self, subscription: Subscription[object]) -> None:
         self.subscriptions[subscription] = None
@@ -125,16 +125,17 @@ class Pump:
         return True
 
     def _union(self, some: Iterable[Topics]) -> Topics:
-        parts = tuple(dict.fromkeys(some))
+        parts = {each.wanted: each for each in some}
         if len(parts) == 1:
-            return parts[0]
-        union = self._unions.get(parts)
+            return next(iter(parts.values()))
+        key = tuple(parts)
+        union = self._unions.get(key)
         if union is None:
             if len(self._unions) > 100:
                 self._unions.clear()
             try:
-                union = Topics(name for part in parts for name in part.wanted)
+                union = Topics(name for wanted in parts for name in wanted)
             except TooLarge:
                 union = EVERYTHING
-            self._unions[parts] = union
+            self._unions[key] = union
         return union

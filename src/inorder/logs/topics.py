@@ -46,9 +46,6 @@ class Topics:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Topics) and self.wanted == other.wanted
 
-    def __hash__(self) -> int:
-        return hash(self.wanted)
-
     def __repr__(self) -> str:
         return f"Topics({', '.join(self.wanted)})"
 
