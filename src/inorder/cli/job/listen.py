@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 import inorder
+from inorder.bus.opening import Opening
 from inorder.bus.subscription import Subscription
 from inorder.cli.job.tables import Member
 
@@ -49,14 +50,13 @@ async def _announce(ready: list[asyncio.Event]) -> None:
 
 async def _one(settings: Listen, member: Member, ready: asyncio.Event, ended: asyncio.Event) -> int:
     folder = Path(settings.trace) / member.name
-    async with (
-        inorder.connect(settings.url, trace=folder) as bus,
-        bus.subscribe(
+    async with inorder.connect(settings.url, trace=folder) as bus:
+        opening: Opening[Any] = bus.subscribe(
             *member.topics, where=member.where, parameters=member.parameters, name=member.name
-        ) as events,
-    ):
-        ready.set()
-        return await _read(events, ended)
+        )
+        async with opening as events:
+            ready.set()
+            return await _read(events, ended)
 
 
 async def _read(events: Subscription[Any], ended: asyncio.Event) -> int:
