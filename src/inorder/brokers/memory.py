@@ -148,7 +148,7 @@ class MemoryBroker:
             wanted: list[Run] = []
             upto, size = hub.end, 0
             for run in islice(hub.runs, place, None):
-                if size >= limit:
+                if size and size >= limit:
                     upto = run.offset
                     break
                 if run.offset + runs.span(run) <= offset:

@@ -109,13 +109,15 @@ def span(run: Run) -> int:
 
 def cut(run: Run, start: int, end: int) -> Run:
     """The events of a run from one place to before another."""
-    if start == 0 and end >= run.count:
-        return run
+    return run if start == 0 and end >= run.count else _part(run, _raw(run.values), start, end)
+
+
+def _part(run: Run, values: list[msgspec.Raw], start: int, end: int) -> Run:
     return replace(
         run,
         sequence=run.sequence + start,
         count=end - start,
-        values=_encode(_raw(run.values)[start:end]),
+        values=_encode(values[start:end]),
         keys=run.keys and run.keys[start:end],
         headers=run.headers and run.headers[start:end],
         offset=run.offset + start if run.offset >= 0 else run.offset,
@@ -124,16 +126,17 @@ def cut(run: Run, start: int, end: int) -> Run:
 
 def pieces(run: Run, size: int) -> Iterator[Run]:
     """A run in pieces of about so many bytes; a larger event is a piece by itself."""
-    if len(run.values) <= size or run.count == 1:
+    if len(run.values) <= size or run.count <= 1:
         yield run
         return
+    values = _raw(run.values)
     start = taken = 0
-    for place, value in enumerate(_raw(run.values)):
+    for place, value in enumerate(values):
         if taken and taken + len(value) > size:
-            yield cut(run, start, place)
+            yield _part(run, values, start, place)
             start, taken = place, 0
         taken += len(value)
-    yield cut(run, start, run.count)
+    yield _part(run, values, start, run.count)
 
 
 def without(run: Run, place: int) -> Run:

@@ -86,7 +86,7 @@ class SqliteBroker:
             wakes=True, refuses_repeats=True, atomic=True, shares=True, durable=durable,
             event_bytes=EVENT_BYTES_MAX,
         )  # fmt: skip
-        self._path = place[1:]
+        self.path = place[1:]
         # Half the caller's patience, so that there is an answer before it runs out.
         self._busy_s = wait_s / 2
         self._is_open = False
@@ -105,14 +105,14 @@ class SqliteBroker:
             self._writer.stop()
             self._reader.stop()
             raise
-        self._log = Log(self._out.identity, f"sqlite:///{self._path}")
+        self._log = Log(self._out.identity, f"sqlite:///{self.path}")
         self._listener = Listener(self._log.identity)
         self._waker = Waker(self._log.identity)
         self._version = -1
         self._is_open = True
 
     def _file(self) -> File:
-        return File(self._path, durable=self.traits.durable, busy_s=self._busy_s)
+        return File(self.path, durable=self.traits.durable, busy_s=self._busy_s)
 
     async def close(self) -> None:
         if not self._is_open:
@@ -133,9 +133,9 @@ class SqliteBroker:
 
     def _check(self) -> None:
         if not self._is_open:
-            raise Refused(f"{self._path}: the connection is closed")
+            raise Refused(f"{self.path}: the connection is closed")
         if self._pid != os.getpid():
-            raise Misuse(f"{self._path} was opened by another process, before a fork")
+            raise Misuse(f"{self.path} was opened by another process, before a fork")
 
     async def _write(self, call: Callable[..., T], *values: Any, **named: Any) -> T:
         self._check()

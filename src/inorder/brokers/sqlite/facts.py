@@ -43,7 +43,8 @@ class Facts:
         self._db = db
         self._path = path
 
-    def _rows(self, where: str, *values: object) -> list[Row]:
+    def rows(self, where: str, *values: object) -> list[Row]:
+        """Rows, each verified."""
         query = f"SELECT key, number, epoch, value, sum FROM facts WHERE {where}"
         rows: list[Row] = self._db.execute(query, values).fetchall()
         for key, number, epoch, value, total in rows:
@@ -52,7 +53,7 @@ class Facts:
         return rows
 
     def _at(self, key: str, number: int) -> Row | None:
-        rows = self._rows("key = ? AND number = ?", key, number)
+        rows = self.rows("key = ? AND number = ?", key, number)
         return rows[0] if rows else None
 
     def set(self, key: str, number: int, epoch: int, value: bytes) -> None:
@@ -72,7 +73,7 @@ class Facts:
         return value
 
     def read_from(self, key: str, number: int) -> list[tuple[int, bytes]]:
-        rows = self._rows("key = ? AND number >= ? ORDER BY number", key, max(1, number))
+        rows = self.rows("key = ? AND number >= ? ORDER BY number", key, max(1, number))
         for before, after in pairwise(rows):
             if after[1] != before[1] + 1:
                 problem = f"{key}: number {before[1] + 1} is missing"
@@ -80,7 +81,7 @@ class Facts:
         return [(row[1], row[3]) for row in rows]
 
     def final(self, key: str) -> int:
-        rows = self._rows("key = ? ORDER BY number DESC LIMIT 1", key)
+        rows = self.rows("key = ? ORDER BY number DESC LIMIT 1", key)
         if not rows:
             return 0
         return rows[0][2] if rows[0][1] < 0 else rows[0][1]
@@ -132,7 +133,7 @@ class Facts:
 
     def publishers(self) -> list[str]:
         """Those who have a name."""
-        rows = self._rows("key > '.author/' AND key < '.author0' ORDER BY key")
+        rows = self.rows("key > '.author/' AND key < '.author0' ORDER BY key")
         return [row[0].removeprefix(".author/") for row in rows]
 
     def _nameless(self) -> int:

@@ -64,7 +64,7 @@ class File:
     """The tables, behind verbs."""
 
     def __init__(self, path: str | os.PathLike[str], *, durable: bool = True, busy_s: float = 5.0,
-                 create: bool = True) -> None:  # fmt: skip
+                 create: bool = True, recover: bool = True) -> None:  # fmt: skip
         self.path = Path(path).absolute()
         self.durable = durable
         self._busy_s = busy_s
@@ -85,7 +85,8 @@ class File:
                 except BaseException:
                     self.db.close()
                     raise
-            self._recover()
+            if recover:
+                self._recover()
         except BaseException:
             self.witness.close()
             raise

@@ -16,6 +16,9 @@ from inorder.core.errors import Damaged
 from inorder.logs.broker import End, Rows, Run
 from inorder.logs.topics import EVERYTHING, Topics
 
+# Rows looked at in one call: one who wants nothing of them keeps nobody waiting for long.
+SCANNED_ROWS_MAX = 50_000
+
 # From the block before an offset on; 0 in place of a body that is not wanted.
 _ROWS = (
     "SELECT last, n, head, seal, CASE WHEN last >= ?1 {wanted} THEN body ELSE 0 END FROM log"
@@ -36,8 +39,9 @@ def read(file: File, offset: int, limit: int, topics: Topics) -> Rows:
         start = max(offset, first)
         chain = Chain(file, first, link)
         size = 0
-        for last, n, head, seal, body in _rows(file, start, topics):
-            if size >= limit:
+        rows = enumerate(_rows(file, start, topics))
+        for number, (last, n, head, seal, body) in rows:
+            if (size and size >= limit) or number > SCANNED_ROWS_MAX:
                 break
             if isinstance(last, int) and last < start:
                 chain.begin(last, n, head, seal)
