@@ -4,8 +4,8 @@
 
 Rows of about 100 bytes as the log keeps them. In `single` two topics take turns event by event, in
 `batched` there are 64 events of one topic side by side. Times are medians of interleaved rounds,
-and every ratio is to the Parquet scan of the same round. Both sides make every column: a scan that may
-leave columns out does less, and a Python source is not told which ones are wanted.
+and every ratio is to the Parquet scan of the same round. Both sides make every column: a scan that
+may leave columns out does less, and a Python source is not told which ones are wanted.
 """
 
 from __future__ import annotations
