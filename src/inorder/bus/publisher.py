@@ -238,7 +238,7 @@ class Publisher:
         if not isinstance(error, Refused | Replaced | Damaged | Misuse | Unsure):
             log_of.error("the publisher has ended", exc_info=error)
         if self._machine is not None:
-            if not isinstance(error, Replaced | Damaged | Misuse):
+            if not isinstance(error, Replaced | Misuse):
                 self._machine.unsure()  # what was sent may have arrived
             self._do(self._machine.ended(reason))
         early, self._early = self._early, []
