@@ -186,7 +186,7 @@ def test_live_values_and_places_are_those_the_bus_hands_over(spark, tmp_path):
 @pytest.mark.parametrize("format", ["parquet", "jsonl"])
 def test_a_trace_is_read_as_it_was_written(spark, tmp_path, format):
     folder = tmp_path / "trace"
-    write_run(folder, seed=7, format=format)
+    write_run(folder, seed=8, format=format)
     for table in TABLES:
         frame = spark.read.format("inorder").option("table", table).load(str(folder))
         expected = list(read_table(folder, table))
@@ -206,7 +206,7 @@ def test_a_trace_is_read_as_it_was_written(spark, tmp_path, format):
 
 @pytest.mark.parametrize("format", ["parquet", "jsonl"])
 def test_a_limited_stream_reads_the_wanted_rows_of_a_trace(tmp_path, format):
-    write_run(tmp_path / "trace", seed=7, format=format)
+    write_run(tmp_path / "trace", seed=8, format=format)
     rows = list(read_table(tmp_path / "trace", "events"))
     topic = rows[0].topic
     options = {"path": str(tmp_path / "trace"), "startingOffsets": "earliest", "subscribe": topic}
