@@ -177,6 +177,15 @@ def test_told_to_read_on_a_query_reads_another_log_from_its_first_event(toy):
     assert query.partitions(at, at) == []
 
 
+def test_another_log_that_is_as_long_is_another_log(toy):
+    query = reader(startingOffsets="earliest", failOnDataLoss="false")
+    at = read_to_the_end(toy)
+    toy.order = "new"
+    after = query.latestOffset(at, ReadAllAvailable())
+    assert after == {**at, "order": "new"}
+    assert offsets(query.partitions(at, after)) == list(range(1, 11))
+
+
 def test_told_to_read_on_a_query_goes_on_where_a_shorter_log_ends(toy):
     query = reader(startingOffsets="earliest", failOnDataLoss="false")
     at = read_to_the_end(toy)
