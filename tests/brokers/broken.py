@@ -249,7 +249,7 @@ class HasOneMark(MemoryBroker):
 
 @breaks("a_mark_tells_one_past_from_another")
 class ChangesItsMarks(MemoryBroker):
-    def _mark(self, hub, offset):
+    def _mark_of(self, hub, offset):
         return (hub.end * 1000 + offset).to_bytes(8)
 
 

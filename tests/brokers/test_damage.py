@@ -55,7 +55,7 @@ def looked_at(file: File, topics: Topics = EVERYTHING) -> tuple[dict[int, Seen],
             rows = reading.read(file, at, 1 << 12, topics)
         except Damaged as error:
             errors.append(str(error))
-            at = max(at, -1 if error.last is None else min(error.last, end.stable)) + 1
+            at = max(at + 1, min(error.upto or 0, end.stable))
             continue
         errors += [f"removed {pair}" for pair in rows.removed]
         seen |= {s.offset: s for run in rows.runs for s in expand(run)}

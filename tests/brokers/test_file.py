@@ -123,7 +123,7 @@ def test_a_log_that_lost_its_end_says_so_and_takes_nothing(tmp_path, caplog):
     assert [r.offset for r in reading.read(file, 1, 100, EVERYTHING).runs] == [1, 2]
     with pytest.raises(Damaged) as caught:
         reading.read(file, 3, 100, EVERYTHING)
-    assert (caught.value.first, caught.value.last) == (3, 3)
+    assert (caught.value.start, caught.value.upto) == (3, 4)
     file.close()
 
 

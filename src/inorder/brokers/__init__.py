@@ -11,23 +11,24 @@ from collections.abc import Callable
 from inorder.core.errors import Misuse
 from inorder.logs.broker import Broker
 
-Opening = Callable[[str, dict[str, str], float], Broker]
 
-
-def _memory() -> Opening:
+def _memory(place: str, options: dict[str, str], wait_s: float) -> Broker:
     from inorder.brokers.memory import MemoryBroker
 
-    return MemoryBroker
+    return MemoryBroker(place, options, wait_s)
 
 
-def _sqlite() -> Opening:
+def _sqlite(place: str, options: dict[str, str], wait_s: float) -> Broker:
     from inorder.brokers.sqlite.broker import SqliteBroker
 
-    return SqliteBroker
+    return SqliteBroker(place, options, wait_s)
 
 
-# Each is loaded when a URL asks for it.
-SCHEMES: dict[str, Callable[[], Opening]] = {"memory": _memory, "sqlite": _sqlite}
+# What a scheme leads to; it is loaded when a URL asks for it.
+SCHEMES: dict[str, Callable[[str, dict[str, str], float], Broker]] = {
+    "memory": _memory,
+    "sqlite": _sqlite,
+}
 
 
 def broker_at(url: str, wait_s: float) -> Broker:
@@ -38,7 +39,7 @@ def broker_at(url: str, wait_s: float) -> Broker:
         raise Misuse(f"{url!r} leads to no broker: a URL begins with {known}")
     place, _, query = rest.partition("?")
     options = dict(_option(url, word) for word in query.split("&") if word)
-    return SCHEMES[scheme]()(place, options, wait_s)
+    return SCHEMES[scheme](place, options, wait_s)
 
 
 def _option(url: str, word: str) -> tuple[str, str]:

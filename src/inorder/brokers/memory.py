@@ -23,6 +23,7 @@ from inorder.brokers import chosen, runs
 from inorder.core.errors import Misuse, Refused, Replaced
 from inorder.core.limits import EVENT_BYTES_MAX
 from inorder.logs.broker import Author, End, Log, Rows, Run, Stored, Traits
+from inorder.logs.coordinator import Coordinator
 from inorder.logs.topics import Topics
 
 
@@ -33,6 +34,8 @@ class Hub:
         self.lock = Lock()
         self.log = Log(uuid.uuid4().hex, f"memory://{name}")
         self.first = self.end = 1
+        # Of what lies below the first offset kept.
+        self.mark = bytes(8)
         self.runs: list[Run] = []
         self.authors = runs.Authors()
         # A sequence by key: the number before its first, and its values. A value by key, and epoch.
@@ -88,6 +91,10 @@ class MemoryBroker:
             raise Misuse(f"memory://{self._name} was opened by another process, before a fork")
         return self._hub_or_none
 
+    @property
+    def coordinator(self) -> Coordinator:
+        return self
+
     # Logs.
 
     async def logs(self, topics: Topics) -> Sequence[Log]:
@@ -116,7 +123,8 @@ class MemoryBroker:
     def _store(self, hub: Hub, author: Author, some: Sequence[Run]) -> None:
         now = max(time.time(), hub.runs[-1].stored_at if hub.runs else 0.0)
         for run in some:
-            hub.runs.append(replace(run, offset=hub.end, stored_at=now))
+            mark = self._mark(hub, hub.end + runs.span(run))
+            hub.runs.append(replace(run, offset=hub.end, stored_at=now, mark=mark))
             hub.end += runs.span(run)
         hub.authors.note(author, max(0, run.sequence + run.count - 1))
 
@@ -158,7 +166,7 @@ class MemoryBroker:
     async def settle(self, logs: Sequence[Log]) -> Mapping[str, End]:
         hub = self._hub
         with hub.lock:
-            end = End(hub.first, hub.end, hub.end, self._mark(hub, hub.end))
+            end = End(hub.first, hub.end, hub.end, self._mark_of(hub, hub.end))
         return {log.identity: end for log in logs if log.identity == hub.log.identity}
 
     async def at(self, log: Log, time: float) -> int:
@@ -171,11 +179,18 @@ class MemoryBroker:
         hub = self._hub
         if offset > hub.end:
             return b""
-        return self._mark(hub, offset) if offset >= hub.first else None
+        with hub.lock:
+            return self._mark_of(hub, offset) if offset >= hub.first else None
 
-    def _mark(self, hub: Hub, offset: int) -> bytes:
-        """A hub never has another past, so that its identity tells them apart."""
-        return (int(hub.log.identity[:15], 16) ^ offset).to_bytes(8)
+    def _mark_of(self, hub: Hub, offset: int) -> bytes:
+        """That of the run with the event before this offset."""
+        if offset == hub.first or not hub.runs:
+            return hub.mark
+        return hub.runs[self._place(hub, offset - 1)].mark
+
+    def _mark(self, hub: Hub, end: int) -> bytes:
+        """A hub never has another past, so that its identity and a number tell pasts apart."""
+        return (int(hub.log.identity[:15], 16) ^ end).to_bytes(8)
 
     async def erase(self, log: Log, offset: int) -> None:
         hub = self._hub
@@ -193,6 +208,7 @@ class MemoryBroker:
             below = min(below, hub.end)
             if below <= hub.first:
                 return
+            hub.mark = self._mark_of(hub, below)
             hub.runs = hub.runs[self._place(hub, below) :]
             if hub.runs and (start := below - hub.runs[0].offset):
                 if start < hub.runs[0].count:
@@ -207,7 +223,9 @@ class MemoryBroker:
             return
         self._news.clear()
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), timeout)
+            # Not `wait_for`: in Python 3.11 it may lose a cancellation.
+            async with asyncio.timeout(timeout):
+                await self._news.wait()
 
     async def status(self) -> dict[str, Any]:
         hub = self._hub

@@ -13,7 +13,7 @@ Rule 3: `read` gives everything below `Rows.upto`, in order, once. Fewer runs th
         none, are holes. What was removed is said in `Rows.removed`, between the runs.
 Rule 4: a log's identity comes from the broker itself: two addresses of one file are one log, and a
         file made again under an old name is another.
-Rule 5: what cannot be what was written is `Damaged`, with log and offset; the rest stays readable.
+Rule 5: what cannot be what was written is `Damaged`, with log and offsets; the rest stays readable.
 Rule 6: nothing above an adapter knows its name. What adapters can do is data (`Traits`), and one
         suite of tests holds all of them to what they say (tests/brokers/contract).
 """
@@ -25,6 +25,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from inorder.logs.coordinator import Coordinator
 from inorder.logs.topics import Topics
 
 
@@ -54,7 +55,10 @@ class Run(Struct, frozen=True, gc=False):
     the publisher's clock, `stored_at` the broker's. A run of 0 events is the beginning of a life:
     what earlier epochs of its publisher have behind it is not published.
 
-    For an append `offset` and `stored_at` say nothing yet.
+    `mark` is what `Broker.mark` says for the offset behind each of these events: events that were
+    stored in one step may share it, since none of them is ever there without the others.
+
+    For an append `offset`, `stored_at` and `mark` say nothing yet.
     """
 
     topic: str
@@ -68,6 +72,7 @@ class Run(Struct, frozen=True, gc=False):
     headers: tuple[Mapping[str, str] | None, ...] | None = None
     offset: int = -1
     stored_at: float = 0.0
+    mark: bytes = b""
 
 
 class Stored(Struct, frozen=True, gc=False):
@@ -118,6 +123,10 @@ class Broker(Protocol):
     """One connection. Every method may raise `Refused`, when it may work a little later."""
 
     traits: Traits
+
+    @property
+    def coordinator(self) -> Coordinator | None:
+        """Where facts about publishers and readers of these logs are kept, if it keeps any."""
 
     async def open(self) -> None: ...
 

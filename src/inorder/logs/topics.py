@@ -24,12 +24,13 @@ class Topics:
     """
 
     def __init__(self, wanted: Iterable[str]) -> None:
-        self.wanted = tuple(sorted({*wanted}))
-        size = sum(len(name.encode(errors="replace")) for name in self.wanted)
+        names = [*wanted]
+        for name in names:
+            check(name)
+        self.wanted = tuple(sorted({*names}))
+        size = sum(len(name.encode()) for name in self.wanted)
         if size > SUBSCRIBED_BYTES_MAX:
             raise TooLarge("names of topics, in bytes,", size, SUBSCRIBED_BYTES_MAX)
-        for name in self.wanted:
-            check(name)
         self.names = tuple(name for name in self.wanted if not is_pattern(name))
         self.patterns = tuple(name for name in self.wanted if is_pattern(name))
         self._shapes = [name.split(".") for name in self.patterns]
@@ -44,9 +45,6 @@ class Topics:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Topics) and self.wanted == other.wanted
-
-    def __hash__(self) -> int:
-        return hash(self.wanted)
 
     def __repr__(self) -> str:
         return f"Topics({', '.join(self.wanted)})"

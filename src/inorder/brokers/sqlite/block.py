@@ -153,14 +153,14 @@ def head_of(head: bytes) -> Head:
         raise Unsound(f"the head is none of ours: {error}") from None
 
 
-def runs_of(last: int, n: int, head: Head, body: bytes) -> Iterator[Run]:
-    """The runs of a verified row."""
+def runs_of(last: int, n: int, head: Head, body: bytes, link: bytes) -> Iterator[Run]:
+    """The runs of a verified row, with the link out of it."""
     offset, at = last - n + 1, 0
     for s in head.segments:
         values = body if s.size == len(body) else body[at : at + s.size]
         yield Run(
             s.topic, s.publisher, s.epoch, s.sequence, s.count, values, s.published_at, s.keys,
-            s.headers, offset, head.stored_at,
+            s.headers, offset, head.stored_at, link,
         )  # fmt: skip
         offset += s.count or 1
         at += s.size

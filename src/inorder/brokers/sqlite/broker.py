@@ -25,6 +25,7 @@ from inorder.brokers.sqlite.wake import Listener, Waker
 from inorder.core.errors import Misuse, Refused
 from inorder.core.limits import EVENT_BYTES_MAX
 from inorder.logs.broker import Author, End, Log, Rows, Run, Stored, Traits
+from inorder.logs.coordinator import Coordinator
 from inorder.logs.topics import Topics
 
 # Between two looks at the file's version by one who waits: datagrams are quick, but may be lost.
@@ -125,6 +126,10 @@ class SqliteBroker:
         self._reader.stop()
         self._writer.stop()
         await asyncio.gather(*closing)
+
+    @property
+    def coordinator(self) -> Coordinator:
+        return self
 
     def _check(self) -> None:
         if not self._is_open:

@@ -285,7 +285,7 @@ class File:
         elif seen[0] >= tail.end or tail.end < self.tail.end:
             raise lost(self.path, tail.end, max(seen[0], self.tail.end - 1))
         elif seen[0] == tail.end - 1 and seen[1] != tail.link[:4]:
-            raise Damaged(str(self.path), "is not what its witness has seen", seen[0], seen[0])
+            raise damaged(self.path, "is not what its witness has seen", seen[0], seen[0])
         self.tail, self._version = tail, version
 
     def check_identity(self) -> None:
@@ -314,8 +314,8 @@ class File:
             block.verify(*row[:4])
             return Tail(row[0] + 1, block.link_out(row[3]), block.head_of(row[2]).stored_at)
         except block.Unsound as error:
-            last = row[0] if isinstance(row[0], int) else None
-            raise Damaged(str(self.path), str(error), last, last) from None
+            last = row[0] if isinstance(row[0], int) else self.tail.end
+            raise damaged(self.path, str(error), last, last) from None
 
     def row(self, rest: str, *values: object) -> block.Row | None:
         """The first row that a query finds, as it stands there."""
@@ -386,7 +386,12 @@ def boot_id() -> bytes:
 
 def lost(path: Path, first: int, last: int) -> Damaged:
     """Receipts were given for offsets that the file does not have."""
-    return Damaged(str(path), "were stored, and are lost", first, last)
+    return damaged(path, "were stored, and are lost", first, last)
+
+
+def damaged(path: Path, problem: str, first: int, last: int) -> Damaged:
+    """What is wrong with these offsets, the last one included."""
+    return Damaged(str(path), f"offsets {first} to {last}: {problem}", first, last + 1)
 
 
 def code_of(error: sqlite3.Error) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from inorder.brokers import runs
 from inorder.brokers.sqlite import block
-from inorder.brokers.sqlite.file import File, lost
+from inorder.brokers.sqlite.file import File, damaged, lost
 from inorder.core.errors import Damaged
 from inorder.logs.broker import End, Rows, Run
 from inorder.logs.topics import EVERYTHING, Topics
@@ -56,7 +56,8 @@ def read(file: File, offset: int, limit: int, topics: Topics) -> Rows:
                     break
                 raise
             if body != _PASSED:
-                size += len(body) + _take(last, n, head, body, start, topics, wanted, removed)
+                link = block.link_out(seal)
+                size += _take(last, n, head, body, link, start, topics, wanted, removed)
         else:
             if seen and seen[0] >= chain.upto and not (wanted or removed):
                 raise lost(file.path, chain.upto, seen[0])
@@ -81,21 +82,21 @@ def _is_wanted(head: Any, topics: Topics) -> bool:
 
 
 def _take(
-    last: int, n: int, head: bytes, body: bytes, start: int, topics: Topics,
+    last: int, n: int, head: bytes, body: bytes, link: bytes, start: int, topics: Topics,
     wanted: list[Run], removed: list[tuple[int, int]],
 ) -> int:  # fmt: skip
-    """Put what a verified row has for a reader behind the rest; its weight beside the values."""
+    """Put what a verified row has for a reader behind the rest; its weight."""
     facts = block.head_of(head)
     first = last - n + 1
     if not facts.segments:
         removed.append((max(first, start), last + 1))
-    for run in block.runs_of(last, n, facts, body):
+    for run in block.runs_of(last, n, facts, body, link):
         if run.count == 0:
             if run.offset >= start:
                 wanted.append(run)
         elif run.offset + run.count > start and topics.matches(run.topic):
             wanted.append(runs.cut(run, max(0, start - run.offset), run.count))
-    return len(head)
+    return len(head) + len(body)
 
 
 class Chain:
@@ -136,7 +137,7 @@ class Chain:
 
     def _damaged(self, last: Any, problem: str) -> None:
         until = max(last, self.upto) if isinstance(last, int) else self.upto
-        raise Damaged(str(self._path), problem, self.upto, until)
+        raise damaged(self._path, problem, self.upto, until)
 
 
 def settle(file: File) -> End:
@@ -192,7 +193,7 @@ def sound(file: File, offset: int) -> block.Row:
         if row[0] - row[1] >= offset:
             raise block.Unsound("what was there is missing")
     except block.Unsound as error:
-        raise Damaged(str(file.path), str(error), offset, offset) from None
+        raise damaged(file.path, str(error), offset, offset) from None
     return row
 
 

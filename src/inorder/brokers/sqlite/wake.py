@@ -58,7 +58,9 @@ class Listener:
     async def heard(self, timeout: float) -> bool:
         """Whether somebody rang within so many seconds, or since the last call."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), timeout)
+            # Not `wait_for`: in Python 3.11 it may lose a cancellation.
+            async with asyncio.timeout(timeout):
+                await self._news.wait()
         heard = self._news.is_set()
         self._news.clear()
         return heard
