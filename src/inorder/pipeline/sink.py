@@ -47,7 +47,7 @@ from inorder.core.errors import Misuse, Refused, UnknownName, Unsure
 from inorder.core.limits import SINK_BATCHES_KEPT, SINK_WAIT_S_MAX
 from inorder.logs.broker import Broker, Log, Run
 from inorder.logs.topics import EVERYTHING, check_name
-from inorder.pipeline.sink_rows import ROWS_PER_BATCH, Encoding, Note, Plan, behind, packed
+from inorder.pipeline.sink_rows import Encoding, Note, Plan, behind, packed
 from inorder.pipeline.source_log import EVENT_COLUMNS
 from inorder.pipeline.source_options import place_of
 
@@ -265,9 +265,7 @@ async def _stored(broker: Broker, log: Log, rows: Encoding, before: Note | None,
         if before is None:
             return 0
         raise Refused(f"{what}: the log does not say any more what of it is stored")
-    if last >= rows.first + ROWS_PER_BATCH - 1:  # a later batch is
-        return rows.note.count
-    return max(0, last - rows.first + 1)
+    return max(0, min(rows.note.count, last - rows.first + 1))  # all, if a later batch is
 
 
 def _check_same(before: Note, now: Note, stored: int, what: str) -> None:
