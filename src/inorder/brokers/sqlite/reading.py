@@ -8,6 +8,7 @@ it stays readable: a reader that begins above it hears nothing of it.
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack, closing
 from typing import Any
 
 from inorder.brokers import runs
@@ -35,14 +36,15 @@ def read(file: File, offset: int, limit: int, topics: Topics) -> Rows:
     seen = file.witness.read(file.identity)
     wanted: list[Run] = []
     removed: list[tuple[int, int]] = []
-    with file.snapshot():
+    with file.snapshot(), ExitStack() as ends:
         first, link = file.start()
         if offset < first:
             removed.append((offset, first))
         start = max(offset, first)
         chain = Chain(file, start, first, link)
         size = 0
-        rows = enumerate(_rows(file, start, topics))
+        # Closed here: what an error keeps alive would keep SQLite from the next query's function.
+        rows = enumerate(ends.enter_context(closing(_rows(file, start, topics))))
         for number, (last, n, head, seal, body) in rows:
             if (size and size >= limit) or number > SCANNED_ROWS_MAX:
                 break
