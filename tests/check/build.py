@@ -29,10 +29,13 @@ def publish(
     application: str | None = None,
     outcome: str | None = None,
     took: float = 0.5,
+    position: int | None = None,
     **attributes: Any,
 ) -> EventRow:
-    """`seen` in short: `"b 1 c 2"` is one delivery of b and two of c; None is not recorded."""
-    publisher, seq = event.split(":")
+    """`p:1` is of the first life, `p:2:1` of the second.
+
+    `seen` in short: `"b 1 c 2"` is one delivery of b and two of c; None is not recorded."""
+    publisher, *epoch, seq = event.split(":")
     words = (seen or "").split()
     counts = {name: int(count) for name, count in zip(words[::2], words[1::2], strict=True)}
     return EventRow(
@@ -46,6 +49,8 @@ def publish(
         application,
         None if seen is None else json.dumps(counts),
         attributes=json.dumps(attributes),
+        epoch=int(epoch[0]) if epoch else 1,
+        position=position,
     )
 
 
@@ -102,6 +107,7 @@ def build(*rows: Any, **flags: Any) -> History:
                 at,
                 at,
                 in_order=not word.startswith("?"),
+                epoch=row.epoch,
             )
         )
     return History(deliveries, events, changes, **{**QUIET, **flags})

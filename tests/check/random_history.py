@@ -50,12 +50,14 @@ def _any_ending(rng: random.Random) -> Ending:
 def _any_events(rng: random.Random, topics: list[str], publishers: list[str]) -> list[EventRow]:
     events = []
     for publisher in publishers:
-        seq = 0
+        seq, epoch = 0, 1
         for _ in range(rng.randint(0, 4)):
             seq += rng.choice([1, 1, 1, 2])
+            if rng.random() < 0.1:
+                seq, epoch = rng.choice([1, 2]), epoch + 1
             events.append(
                 EventRow(
-                    f"{publisher}:{seq}",
+                    f"{publisher}:{seq}" if epoch == 1 else f"{publisher}:{epoch}:{seq}",
                     rng.choice(topics),
                     publisher,
                     seq,
@@ -65,6 +67,8 @@ def _any_events(rng: random.Random, topics: list[str], publishers: list[str]) ->
                     rng.choice([None, None, "a", "b", "p"]),
                     rng.choice([None, "{}", _any_seen(rng), _any_seen(rng)]),
                     attributes=json.dumps(any_attributes(rng)),
+                    epoch=epoch,
+                    position=rng.choice([None, rng.randint(0, 9), rng.randint(0, 9)]),
                 )
             )
     return events
@@ -104,7 +108,8 @@ def _any_deliveries(
         elif kind == "stranger":
             drawn.insert(at, EventRow("p:99", rng.choice(topics), "p", 99, 0.0))
         else:
-            drawn[at] = EventRow(row.event, rng.choice(topics), "p", rng.randint(1, 5), 0.0)
+            other_seq, epoch = rng.randint(1, 5), rng.choice([1, 1, 2])
+            drawn[at] = EventRow(row.event, rng.choice(topics), "p", other_seq, 0.0, epoch=epoch)
     places = sorted(rng.sample(range(1, 2 * len(drawn) + 1), len(drawn)))
     return [
         DeliveryRow(
@@ -118,6 +123,7 @@ def _any_deliveries(
             0.0,
             float(rng.randint(0, 8)),
             rng.random() < 0.85,
+            row.epoch,
         )
         for place, row in zip(places, drawn, strict=True)
     ]
@@ -227,6 +233,7 @@ class _Run:
             publisher if self.rng.random() < 0.5 else None,
             seen,
             attributes=json.dumps({"x": x}),
+            position=2 * len(self.events),
         )
         self.events.append(event)
         self.now += 1

@@ -185,7 +185,7 @@ def test_a_missing_table_and_a_broken_summary_are_one_sentence(tmp_path):
 def test_both_formats_have_the_columns_of_the_design(tmp_path):
     assert arrow_schema("deliveries").names == [
         "subscriber", "nth", "event", "topic", "publisher", "seq",
-        "published_at", "received_at", "delivered_at", "in_order",
+        "published_at", "received_at", "delivered_at", "in_order", "epoch",
     ]  # fmt: skip
     write_ten(tmp_path, "jsonl")
     line = json.loads((tmp_path / "deliveries.jsonl").read_text().splitlines()[0])

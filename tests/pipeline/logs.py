@@ -98,15 +98,19 @@ def _publish(
     tidy: bool,
 ) -> EventRow:
     publisher = random_.choice(publishers)
-    seq = 1 + sum(event.publisher == publisher for event in events)
+    epoch = 1 + (len(events) > 12 and not tidy)  # another life: its numbers begin again
+    seq = 1 + sum((row.publisher, row.epoch) == (publisher, epoch) for row in events)
+    name = f"{publisher}:{seq}" if epoch == 1 else f"{publisher}:{epoch}:{seq}"
+    position = 3 * len(events) if tidy else random_.choice([None, 3 * len(events), len(events)])
     seen = _seen(random_, publisher, made, tidy)
     accepted = None if random_.random() < 0.1 else now + random_.choice([0.1, 0.1, 1.5])
     silent = random_.choice(["refused", "unknown", None])
     attributes = json.dumps({"size": random_.randint(0, 10)})
     event = EventRow(
-        f"{publisher}:{seq}", random_.choice(topics), publisher, seq, now, accepted,
+        name, random_.choice(topics), publisher, seq, now, accepted,
         silent if accepted is None else "accepted",
-        random_.choice([None, publisher, "n0"]), seen, attributes=attributes,
+        random_.choice([None, publisher, "n0"]), seen, attributes=attributes, epoch=epoch,
+        position=position,
     )  # fmt: skip
     events.append(event)
     return event
@@ -136,5 +140,6 @@ def _deliver(
         DeliveryRow(
             node, made[node], event.event, event.topic, event.publisher, event.seq,
             event.published_at, at, at, in_order=tidy or random_.random() < 0.9,
+            epoch=event.epoch,
         )
     )  # fmt: skip

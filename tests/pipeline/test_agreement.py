@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from inorder.check import History, Verdict, judge
+from inorder.check.trace import DeliveryRow, EventRow, TraceWriter
 from inorder.pipeline import bounds, coded, inversions
 from inorder.pipeline.audit import audit
 
@@ -58,6 +59,30 @@ def test_an_unfinished_run_is_judged_alike(spark: SparkSession, tmp_path: Path) 
     result = audit(spark, str(tmp_path / "run"))
     assert result.verdict == "incomplete"
     assert not result.complete
+
+
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_two_deliveries_handed_over_swapped_are_found_by_audit(
+    spark: SparkSession, tmp_path: Path, spoilt: bool
+) -> None:
+    """Nobody contradicts the only subscriber but the positions."""
+    with TraceWriter(tmp_path / "run") as trace:
+        handed = [1, 2, 4, 3, 5] if spoilt else [1, 2, 3, 4, 5]
+        for seq in range(1, 6):
+            trace.write(
+                "events", EventRow(f"p:{seq}", "t", "p", seq, 1.0, 1.0, position=7 * seq, log="l")
+            )
+        for nth, seq in enumerate(handed, 1):
+            trace.write(
+                "deliveries", DeliveryRow("a", nth, f"p:{seq}", "t", "p", seq, 1.0, 1.0, 1.0)
+            )
+    assert_agrees(spark, tmp_path / "run")
+    result = audit(spark, str(tmp_path / "run"), promised=["total"])
+    assert result.verdict == ("broken" if spoilt else "kept")
+    related = result.promises["total"].also["position"]
+    assert related.witness == ({
+        "events": ["p:4", "p:3"], "subscriber": "a", "nths": [3, 4], "positions": [28, 21],
+    } if spoilt else None)  # fmt: skip
 
 
 SMALL: dict[str, dict[str, int]] = {

@@ -1,4 +1,4 @@
-"""`sequence`: stamps that Spark gives, so that all subscribers agree."""
+"""`sequence`: positions that Spark gives, so that all subscribers agree."""
 
 from __future__ import annotations
 
@@ -7,134 +7,66 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from inorder.check import judge
-from inorder.check.history import History
-from inorder.check.trace import DeliveryRow
-from inorder.core.effect import Diffuse
 from inorder.core.errors import Misuse
-from inorder.core.event import Event
-from inorder.guarantee.registry import guarantee
-from inorder.pipeline.order_lane import Plan
-from inorder.pipeline.order_rows import Rows
 from inorder.pipeline.order_stage import order
-from inorder.pipeline.sequence_rows import Stamper
+from inorder.pipeline.sequence_rows import NumberedRows, Numbers
 from inorder.pipeline.sequence_stage import sequence
-from inorder.protocols.total import Directory, Options, Stage, on_log
-from inorder.protocols.total.messages import Create
 
 TOPICS = ["orders", "payments", "stock", 'odd "one", é']
 
 
-def by_the_stage(topics: list[str]) -> list[str]:
-    """The stamps a log's stage gives, event by event."""
-    options = replace(on_log(Options()), links="trusted")
-    stage = Stage("stage1", Directory((), 0), options)
-    found = []
-    for seq, topic in enumerate(topics, 1):
-        effects = stage.receive("p", Create(topic, (Event("p", seq, topic),)), 0.0)
-        for effect in effects:
-            if isinstance(effect, Diffuse):
-                found += [text for _, text in guarantee("total").log.stamped(effect.message)]
+def numbered(rows: list[dict[str, Any]], cuts: list[int]) -> list[dict[str, Any]]:
+    """In pieces, with a new life between any two of them."""
+    numbers = Numbers()
+    found: list[dict[str, Any]] = []
+    edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    schema = pa.schema([("topic", pa.string()), ("publisher", pa.string()), ("seq", pa.int64())])
+    for low, high in pairwise(edges):
+        if low < high:
+            some = pa.Table.from_pylist(rows[low:high], schema)
+            found += NumberedRows(numbers).feed(some).to_pylist()
+            numbers = Numbers.unpack(numbers.pack())
     return found
 
 
-def stamped(topics: list[str], cuts: list[int]) -> list[dict[str, Any]]:
-    """In pieces, with a new life between any two of them."""
-    stamper = Stamper("total")
-    rows: list[dict[str, Any]] = []
-    edges = [0, *sorted(min(cut, len(topics)) for cut in cuts), len(topics)]
-    for low, high in pairwise(edges):
-        if low < high:
-            some = pa.array(topics[low:high])
-            found = stamper.stamp(some, None, None)
-            columns = {"topic": some, **found}
-            rows += pa.table(columns).to_pylist()
-            stamper = Stamper.unpack("total", stamper.pack())
-    return rows
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "topic": st.sampled_from([*TOPICS, "", None]),
+            "publisher": st.sampled_from(["p", "q", "spark", "", None]),
+            "seq": st.sampled_from([7, 8, 0, None]),
+        }
+    ),
+    max_size=40,
+)
 
 
 @settings(max_examples=150)
-@given(st.lists(st.sampled_from(TOPICS), max_size=40), st.lists(st.integers(0, 40), max_size=4))
-def test_stamps_are_those_of_the_stage_however_rows_are_cut(topics, cuts):
-    rows = stamped(topics, cuts)
-    assert [row["stamp"] for row in rows] == by_the_stage(topics)
-    assert [row["seq"] for row in rows] == list(range(1, len(topics) + 1))
-    for topic in TOPICS:
-        offsets = [row["offset"] for row in rows if row["topic"] == topic]
-        assert offsets == list(range(len(offsets)))
+@given(ROWS, st.lists(st.integers(0, 40), max_size=4))
+def test_positions_count_the_rows_that_have_a_topic_however_they_are_cut(rows, cuts):
+    found = numbered(rows, cuts)
+    placed = [row["position"] for row in found if row["topic"]]
+    assert placed == list(range(len(placed)))
+    assert {row["position"] for row in found if not row["topic"]} <= {None}
+    own = 0
+    for given_, row in zip(rows, found, strict=True):
+        kept = given_["publisher"] in ("p", "q") and (given_["seq"] or 0) > 0
+        own += not kept
+        expected = (given_["publisher"], given_["seq"]) if kept else ("spark", own)
+        assert (row["publisher"], row["seq"]) == expected
 
 
-@settings(max_examples=60)
-@given(
-    st.lists(st.sampled_from(TOPICS), min_size=1, max_size=60),
-    st.lists(st.sets(st.sampled_from(TOPICS), min_size=1), min_size=2, max_size=4),
-    st.sampled_from(["hold", "tag"]),
-    st.randoms(use_true_random=False),
-)
-def test_subscribers_of_any_topics_agree(topics, held, mode, rng):
-    """Each is handed the rows of its topics in an order of its own."""
-    rows = stamped(topics, [])
-    deliveries: list[DeliveryRow] = []
-    for number, mine in enumerate(held):
-        name = f"s{number}"
-        some = [{**row, "subscriber": name} for row in rows if row["topic"] in mine]
-        rng.shuffle(some)
-        if not some:
-            continue
-        plan = Plan("total", {"mode": mode}, start=dict.fromkeys(sorted(mine), 0))
-        lane = Rows(plan)
-        out = [lane.feed(pa.Table.from_pylist(some)), lane.finish()]
-        for row in (row for table in out for row in table.to_pylist()):
-            if row["in_order"]:
-                event = f"{row['publisher']}:{row['seq']}"
-                deliveries.append(
-                    DeliveryRow(name, row["nth"], event, row["topic"], row["publisher"],
-                                row["seq"], 0.0, 0.0, 0.0, True)
-                )  # fmt: skip
-            else:
-                assert mode == "tag"
-    # Of tagged rows nothing is promised; in hold mode nobody may lack any, so that agreement is
-    # never empty.
-    if mode == "hold":
-        owed = [sum(row["topic"] in mine for row in rows) for mine in held]
-        assert len(deliveries) == sum(owed)
-    if deliveries:
-        verdict = judge(History(deliveries, [], []))["total"]
-        assert verdict.judged
-        assert verdict.kept
-
-
-def test_without_the_stamps_they_would_not_agree():
-    """What the test above would find: two subscribers, each in its own order of arrival."""
-    rows = [
-        DeliveryRow("s1", 1, "p:1", "a", "p", 1, 0.0, 0.0, 0.0, True),
-        DeliveryRow("s1", 2, "q:1", "b", "q", 1, 0.0, 0.0, 0.0, True),
-        DeliveryRow("s2", 1, "q:1", "b", "q", 1, 0.0, 0.0, 0.0, True),
-        DeliveryRow("s2", 2, "p:1", "a", "p", 1, 0.0, 0.0, 0.0, True),
-    ]
-    assert not judge(History(rows, [], []))["total"].kept
-
-
-def test_a_long_run_of_one_topic_is_numbered_without_a_hole():
-    topics = pa.array(["a"] * 70_000 + ["b"])
-    found = Stamper("total").stamp(topics, None, None)
-    assert found["stamp"][-1].as_py() == '{"a":70000,"b":1}'
-    assert np.array_equal(found["offset"].to_numpy()[:-1], np.arange(70_000))
-
-
-def test_owners_are_kept_where_there_are_any():
-    topics = pa.array(["a", "a", "a"])
-    found = Stamper("total").stamp(topics, pa.array(["p", None, "q"]), pa.array([7, 8, None]))
-    assert found["publisher"].to_pylist() == ["p", "spark", "spark"]
-    assert found["seq"].to_pylist() == [7, 1, 2]
+def test_a_restart_without_its_state_would_give_positions_twice():
+    """Negative control."""
+    rows = [{"topic": "a", "publisher": "p", "seq": 1}] * 4
+    found = [row["position"] for half in (rows[:2], rows[2:]) for row in numbered(half, [])]
+    assert found == [0, 1, 0, 1]
 
 
 # Spark.
@@ -152,19 +84,17 @@ def test_a_table(spark):
     rows = rows_of(300, 1)
     shuffled = random.Random(2).sample(rows, len(rows))
     df = spark.createDataFrame(pa.Table.from_pylist(shuffled))
-    out = sequence(df).orderBy("received_at").collect()
-    assert [row.stamp for row in out] == by_the_stage([row["topic"] for row in rows])
-    assert [row.event for row in out] == [f"spark:{n}" for n in range(1, 301)]
-    assert [row.arrival for row in out] == list(range(300))
-    ordered = order(sequence(df), "total").orderBy("nth").collect()
-    assert [row.received_at for row in ordered] == [row["received_at"] for row in rows]
-    assert all(row.in_order for row in ordered)
-    only = sequence(df, topics=["orders"]).select("topic", "stamp").distinct().collect()
+    out = order(sequence(df)).sort("position").collect()
+    assert [row.received_at for row in out] == [row["received_at"] for row in rows]
+    assert [row.position for row in out] == list(range(300))
+    assert [row.event for row in out] == [f"spark:1:{n}" for n in range(1, 301)]
+    assert all(row.in_order for row in out)
+    only = sequence(df, topics=["orders"]).select("topic", "position").collect()
     assert {row.topic for row in only} == {"orders"}
-    assert all('"stock"' not in row.stamp for row in only)
+    assert sorted(row.position for row in only) == list(range(len(only)))
 
 
-def test_a_stream_goes_on_with_its_numbers_after_a_restart(spark, tmp_path: Path):
+def test_a_stream_goes_on_with_its_positions_after_a_restart(spark, tmp_path: Path):
     rows = rows_of(200, 5)
     (tmp_path / "in").mkdir()
     schema = spark.createDataFrame(pa.Table.from_pylist(rows)).schema
@@ -182,18 +112,17 @@ def test_a_stream_goes_on_with_its_numbers_after_a_restart(spark, tmp_path: Path
         )
         query.awaitTermination()
     out = spark.read.parquet(str(tmp_path / "out")).orderBy("received_at").collect()
-    assert [row.stamp for row in out] == by_the_stage([row["topic"] for row in rows])
+    assert [row.position for row in out] == list(range(200))
     assert [row.seq for row in out] == list(range(1, 201))
 
 
 def test_calls_that_cannot_be_are_refused(spark):
     df = spark.createDataFrame(pa.Table.from_pylist(rows_of(3, 1)))
-    for change, options, words in (
-        (df.drop("topic"), {}, "needs a column topic"),
-        (df.drop("received_at"), {}, "do not tell their order of arrival"),
-        (df.withColumnRenamed("attributes", "stamp"), {}, "stamps already"),
-        (df.withColumnRenamed("attributes", "seq"), {}, "seq is string"),
-        (df, {"guarantee": "fifo"}, "has no stamps that somebody else could give"),
+    for change, words in (
+        (df.drop("topic"), "needs a column topic"),
+        (df.drop("received_at"), "do not tell their order of arrival"),
+        (df.withColumnRenamed("attributes", "position"), "positions already"),
+        (df.withColumnRenamed("attributes", "seq"), "seq is string"),
     ):
         with pytest.raises(Misuse, match=words):
-            sequence(change, **options)
+            sequence(change)

@@ -64,6 +64,16 @@ STORIES = {
         },
         "No single order fits: s delivered a before b and t delivered b before a.",
     ),
+    "position": (
+        {
+            "events": ["a", "b"],
+            "subscriber": "s",
+            "nths": [4, 5],
+            "positions": [17, 12],
+        },
+        "s delivered a, which stands at position 17, before b, which stands at position 12 "
+        "(places 4 and 5).",
+    ),
     "half a shape": (
         {"events": ["a", "b"], "subscribers": ["s", "t"]},
         "Events a and b; subscribers s and t.",

@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, list[str]] = {
 EVERYTHING = [*MAY_IMPORT, "__init__"]
 MAY_IMPORT["cli"] = EVERYTHING
 MAY_IMPORT["protocols"] = []
-MAY_IMPORT["__init__"] = ["core", "content", "guarantee", "bus"]
+MAY_IMPORT["__init__"] = ["core", "logs", "bus"]
 
 
 def files() -> list[Path]:

@@ -11,9 +11,10 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from inorder.bus.bus import Bus, connect
-from inorder.bus.receipt import Change, Delivered, Receipt
+from inorder.bus.receipt import Change, Receipt
 from inorder.bus.subscription import Subscription
 from inorder.core.errors import Misuse
+from inorder.logs.event import Event
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ def connect_sync(url: str, guarantee: str = "total", **settings: Any) -> Blockin
 
     >>> with connect_sync("memory://doc-sync") as bus, bus.subscribe("t") as events:
     ...     bus.publish("t", {"n": 1}).outcome, events.next(5).value
-    ('accepted', {'n': 1})
+    ('stored', {'n': 1})
     """
     return BlockingBus(connect(url, guarantee, **settings))
 
@@ -63,19 +64,19 @@ class BlockingBus:
     ) -> None:
         self.close()
 
-    def publish(self, topic: str, value: Any, deadline: float | None = None) -> Receipt:
-        return self.wait_for(self._bus.publish(topic, value, deadline))
+    def publish(self, topic: str, value: Any, **facts: Any) -> Receipt:
+        """Like `Bus.publish`."""
+        return self.wait_for(self._bus.publish(topic, value, **facts))
 
-    def publish_many(
-        self, topic: str, values: Iterable[Any], deadline: float | None = None
-    ) -> list[Receipt]:
-        return self.wait_for(self._bus.publish_many(topic, values, deadline))
+    def publish_many(self, topic: str, values: Iterable[Any], **facts: Any) -> list[Receipt]:
+        """Like `Bus.publish_many`."""
+        return self.wait_for(self._bus.publish_many(topic, values, **facts))
 
-    def subscribe(self, *topics: str, **settings: Any) -> BlockingSubscription:
+    def subscribe(self, *topics: Any, **settings: Any) -> BlockingSubscription:
         """Like `Bus.subscribe`, opened already."""
 
-        async def subscribe() -> Subscription:
-            return await self._bus.subscribed(self._bus.subscribe(*topics, **settings))
+        async def subscribe() -> Subscription[Any]:
+            return await self._bus.subscribe(*topics, **settings)
 
         return BlockingSubscription(self, self.wait_for(subscribe()))
 
@@ -150,7 +151,7 @@ async def _cancel_all() -> None:
 class BlockingSubscription:
     """A subscription to iterate over, or to ask for the next event."""
 
-    def __init__(self, bus: BlockingBus, subscription: Subscription) -> None:
+    def __init__(self, bus: BlockingBus, subscription: Subscription[Any]) -> None:
         self._bus = bus
         self._subscription = subscription
 
@@ -165,7 +166,7 @@ class BlockingSubscription:
     ) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[Delivered]:
+    def __iter__(self) -> Iterator[Event[Any]]:
         while True:
             try:
                 event = self._bus.wait_for(self._subscription.__anext__())
@@ -173,9 +174,12 @@ class BlockingSubscription:
                 return
             yield event
 
-    def next(self, deadline: float | None = None) -> Delivered:
+    def next(self, deadline: float | None = None) -> Event[Any]:
         """The next event; TimeoutError when none comes within the deadline."""
         return self._bus.wait_for(self._subscription.next(deadline))
+
+    def ack(self, event: Event[Any]) -> None:
+        self._bus.wait_for(self._subscription.ack(event))
 
     def set(self, **values: Any) -> Change:
         return self._bus.wait_for(self._subscription.set(**values))

@@ -1,42 +1,50 @@
 """The public API: connect, publish, subscribe.
 
 Every wait has a deadline: `deadline` seconds, unless a call says otherwise. What is not answered by
-then has an unknown fate, and is said to.
+then has an unknown fate, and the caller is told so.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
-import uuid
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from uuid import uuid4
 
 from inorder.brokers import broker_at
-from inorder.bus.host import Host
-from inorder.bus.keeper import Keeper, service_names
-from inorder.bus.node import Node
-from inorder.bus.opening import Opening
+from inorder.bus.durable import Durable, key_of
+from inorder.bus.lives import next_epoch
+from inorder.bus.opening import Opening, Start, Wanted
 from inorder.bus.publisher import Publisher
-from inorder.bus.receipt import Receipt
-from inorder.bus.replay import Replaying
-from inorder.bus.subscription import Subscription
-from inorder.bus.tracing import LiveTrace
-from inorder.bus.values import chunks, sized_value
-from inorder.check.trace import Format
-from inorder.content.door import topic_problem
-from inorder.content.predicate import Predicate
-from inorder.core.errors import InorderError, Misuse, Refused, TooLarge, Unsure
-from inorder.core.limits import SUBSCRIBED_BYTES_MAX
-from inorder.core.machine import Client
-from inorder.core.settings import convert
-from inorder.guarantee.compose import Filtering
-from inorder.guarantee.registry import Guarantee, guarantee
+from inorder.bus.pump import Pump
+from inorder.bus.receipt import Receipt, checked
+from inorder.bus.starting import ended, gone_on, position_before
+from inorder.bus.subscription import Ack, Filter, Subscription
+from inorder.bus.untraced import NoTrace
+from inorder.bus.values import encoded
+from inorder.core.errors import BadOption, Misuse, Refused, Replaced, UnknownName, Unsure
+from inorder.core.limits import HEADERS_BYTES_MAX, WAIT_S_MAX
+from inorder.logs.broker import Author
+from inorder.logs.cursor import Cursor, parse
+from inorder.logs.reader import Reader
+from inorder.logs.topics import EVERYTHING, Topics, check_name
+
+if TYPE_CHECKING:
+    from inorder.bus.parameters import Parameters
+    from inorder.bus.tracing import LiveTrace
+
+Value = TypeVar("Value")
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+# Over one log these cost the same: the log's order keeps all of them.
+GUARANTEES = ("none", "fifo", "total")
 
 
 def connect(
@@ -46,14 +54,13 @@ def connect(
     name: str | None = None,
     deadline: float = 10.0,
     trace: str | Path | None = None,
-    trace_format: Format = "jsonl",
-    **order: Any,
+    trace_format: Literal["jsonl", "parquet"] = "jsonl",
+    **options: Any,
 ) -> Bus:
     """A bus at `memory://NAME` or `sqlite:///FILE.db`; open it with `async with`.
 
-    `guarantee` is none, fifo or total, and `order` its options (`mode="tag"`, say). `name` is this
-    publisher's name: give one to a program that restarts and is to be known again. With `trace`,
-    what happens here is written to that folder.
+    `guarantee` is none, fifo or total. `name` is this publisher's name: give one to a program that
+    restarts and is to be known again. With `trace`, what happens here is written to that folder.
 
     >>> async def main() -> list[float]:
     ...     async with connect("memory://doc") as bus:
@@ -65,53 +72,40 @@ def connect(
     >>> asyncio.run(main())
     [120.0, 300.0]
     """
-    return Bus(url, guarantee, name, deadline, trace, trace_format, order)
+    for option in options:
+        raise BadOption(option, "a bus over a log has no such option")
+    if guarantee not in GUARANTEES:
+        raise UnknownName("guarantee over a log", guarantee, list(GUARANTEES))
+    if name is not None:
+        _check_name(name)
+    _check_seconds("deadline", deadline)
+    if not deadline:
+        raise Misuse("a deadline of 0 s")
+    return Bus(url, guarantee, name, deadline, None if trace is None else (trace, trace_format))
 
 
 class Bus:
-    """A connection: publishes under one guarantee, subscribes under any."""
+    """A connection to a log: publishes and subscribes."""
 
     def __init__(
         self,
         url: str,
-        ordered: str,
+        guarantee: str,
         name: str | None,
         deadline: float,
-        trace: str | Path | None,
-        trace_format: Format,
-        order: Mapping[str, Any],
+        trace: tuple[str | Path, Literal["jsonl", "parquet"]] | None,
     ) -> None:
-        if name is not None:
-            _check_name(name)
-        _check_seconds("deadline", deadline)
-        if not deadline:
-            raise Misuse("a deadline of 0 s")
-        self.name = name or f"bus-{uuid.uuid4().hex[:12]}"
+        self.name = name or f"bus-{uuid4().hex[:12]}"
         self.deadline = deadline
-        self.closing = False
-        self._guarantee = guarantee(ordered)
-        self._options = self._options_of(self._guarantee, order)
-        self._order = dict(order)
-        self.trace = LiveTrace(None, "jsonl", self.name, {})
-        self._trace_settings = (trace, trace_format)
-        self.host = Host(broker_at(url, deadline), self._fail)
-        self._keeper = Keeper(self.host, self._fail)
-        self._declared: dict[str, str] = {}
-        self._subscriptions: dict[str, Subscription] = {}
-        # Names being claimed right now.
-        self._opening: set[str] = set()
-        self._leaving = False
+        self.guarantee = guarantee
+        self._named = name is not None
+        self._broker = broker_at(url, deadline)
+        self._trace_settings = trace
         self._subscribed = 0
-        self._calls = 0
-        self._opened = False
-        self._error: Exception | None = None
+        self._state: Literal["new", "open", "closing", "closed"] = "new"
+        self._process = os.getpid()
         self._ending: asyncio.Task[None] | None = None
-        self._letting_go: asyncio.Task[None] | None = None
-
-    def _options_of(self, ordered: Guarantee, order: Mapping[str, Any]) -> Any:
-        if not isinstance(order, Mapping):
-            raise Misuse(f"order holds the options of a guarantee, by name, not {order!r}")
-        return ordered.log.options(convert(dict(order), ordered.options, "order"))
+        self.trace: LiveTrace | NoTrace = NoTrace()
 
     # Coming and going.
 
@@ -128,326 +122,311 @@ class Bus:
         await self.close()
 
     async def open(self) -> None:
-        if self._opened or self.closing:
-            raise Misuse("a bus is opened once: connect anew")
-        self._opened = True
+        if self._state != "new":
+            raise Misuse("a bus is opened once: connect again")
+        self._state = "open"
         try:
-            await self.host.broker.open(uuid.uuid4().hex, self.host.ring)
+            await self._broker.open()
+            try:
+                self._begin_trace()
+                logs = await self._broker.logs(EVERYTHING)
+                if len(logs) != 1:
+                    raise Misuse(f"there are {len(logs)} logs, and a bus reads one")
+                self._log = logs[0]
+                self._pump = Pump(self._broker, self._log)
+                self._publisher = Publisher(
+                    self._broker, self._log, self._next_life, self._pump.grown
+                )
+            except BaseException:
+                await self._broker.close()
+                raise
         except BaseException:
-            self.closing = True
+            self._state = "closed"
             raise
-        try:
+
+    def _begin_trace(self) -> None:
+        if self._trace_settings is not None:
+            from inorder.bus.tracing import LiveTrace
+
             folder, format = self._trace_settings
-            order = {**self._order, "guarantee": self._guarantee.name}
-            about = {"driver": "live", "order": order}
-            await self._claim(self.name)
+            about = {"driver": "live", "order": {"guarantee": self.guarantee}}
             self.trace = LiveTrace(folder, format, self.name, about)
-            self._publisher = Publisher(
-                self.host, self.name, self._guarantee, self._options, self.trace
-            )
-            self.host.start()
-            self._keeper.start()
-            await self._keeper.need(self._guarantee)
-            await self._publisher.begin()
-        except BaseException:
-            self.closing = True
-            self._ending = asyncio.create_task(self._end())
-            await asyncio.shield(self._ending)
-            raise
+
+    async def _next_life(self) -> tuple[Author, int]:
+        """A life to publish under, and an offset below which nothing of it lies."""
+        known = (await ended(self._broker, self._log)).written
+        if not self._named and self._broker.traits.refuses_repeats:
+            return Author(self.name), known
+        assert self._broker.coordinator is not None
+        while True:
+            epoch = await next_epoch(self._broker.coordinator, self.name)
+            author = Author(self.name, epoch, self._named)
+            try:
+                return author, await self._broker.shut(self._log, author)
+            except Replaced:
+                continue  # a later life has begun meanwhile, and nothing was published under ours
 
     async def close(self) -> None:
         """Wait for what is under way, then let go of everything. Who is cancelled here only stops
         waiting: closing goes on, and another `close` waits for it again."""
-        if self._ending is None and self._opened and not self.closing:
-            self._leaving = True
+        if self._process != os.getpid():
+            return
+        if self._ending is None and self._state == "open":
+            self._state = "closing"
             self._ending = asyncio.create_task(self._close())
         if self._ending is not None:
             await asyncio.shield(self._ending)
 
     async def _close(self) -> None:
         try:
-            until = self.host.now() + self.deadline
-            while self._error is None and self._publisher.waiting and self.host.now() < until:
-                await asyncio.sleep(0.005)
-            # All at once: none of them may take longer than the deadline.
-            open_ = list(self._subscriptions.values())
-            await asyncio.gather(*(each.close() for each in open_), return_exceptions=True)
+            until = time.monotonic() + self.deadline
+            while self._publisher.waiting and time.monotonic() < until:
+                await asyncio.sleep(0.002)
+            subscriptions = list(self._pump.subscriptions)
+            await asyncio.gather(*(each.close() for each in subscriptions), return_exceptions=True)
         finally:
-            self.closing = True
-            self._publisher.close()
-            await self._end()
+            self._state = "closed"
+            await self._publisher.close()
+            await self._pump.stop()
+            await self._broker.close()
+            self.trace.close()
 
-    async def _end(self) -> None:
-        try:
-            await self._keeper.stop()
-            await self.host.stop()
-            await self._let_go()
-            await self.host.broker.close()
-        finally:
-            self.trace.close(self.host.now())
+    def check_process(self) -> None:
+        if self._process != os.getpid():
+            raise Misuse("the bus belongs to the process that was forked: connect again")
 
-    async def _let_go(self) -> None:
-        """Others may have everything of ours, in one step."""
-        with suppress(InorderError):  # they find out by themselves
-            await self.host.broker.release(dict(self.host.owned))
-
-    async def _claim(self, name: str) -> None:
-        token = await self.host.broker.claim(name)
-        if token is None:
-            raise Misuse(f"{name!r} is connected already")
-        self.host.owned[name] = token
-
-    def _fail(self, error: Exception) -> None:
-        """Nothing works any more: whoever waits is told."""
-        if self._error is None:
-            self._error = error
-            self.host.halt(error)
-            self._keeper.halt()
-            self._letting_go = asyncio.ensure_future(self._let_go())
-            self._publisher.broken(error)
-            for subscription in list(self._subscriptions.values()):
-                subscription.broken(error)
+    def _check_open(self) -> None:
+        self.check_process()
+        if self._state != "open":
+            how = "use `async with`" if self._state == "new" else "it was closed"
+            raise Misuse(f"the bus is not open: {how}")
 
     # Publishing.
 
-    async def publish(self, topic: str, value: Any, deadline: float | None = None) -> Receipt:
-        """Publish one event; returns when it is accepted.
+    async def publish(
+        self,
+        topic: str,
+        value: Any,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        deadline: float | None = None,
+    ) -> Receipt:
+        """Publish one event; returns when it is stored.
 
-        Raises `Refused` when it did not happen and will not, `Unsure` when nobody answered within
+        Raises `Refused` when it did not happen and will not, `Unsure` when no answer came within
         the deadline.
         """
-        mark = self.trace.mark()
-        attributes, _ = sized_value(value)
-        until = self.host.now() + self._patience(deadline)
-        await self._prepare(topic, until)
-        done: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-
-        def answered(receipt: Receipt) -> None:
-            if not done.done():
-                done.set_result(receipt)
-
-        def failed(error: Exception) -> None:
-            if not done.done():
-                done.set_exception(error)
-
-        self._publisher.hand_over(topic, [attributes], until, answered, failed, mark)
-        receipt = await done
-        if receipt.outcome == "refused":
-            raise Refused(f"{receipt.event}: {receipt.reason}")
-        if receipt.outcome == "unknown":
-            raise Unsure(f"{receipt.event}: {receipt.reason}; it may have been published")
-        return receipt
+        self._check_open()
+        check_name(topic)
+        _check_facts(key, headers)
+        [(array, _)] = encoded([value])
+        keys = None if key is None else (key,)
+        [receipt] = await self._publish(
+            topic, array, 1, self._patience(deadline), keys, (headers,) if headers else None
+        )
+        if receipt.outcome == "refused" and isinstance(self._publisher.error, Replaced):
+            raise self._publisher.error
+        return checked(receipt)
 
     async def publish_many(
-        self, topic: str, values: Iterable[Any], deadline: float | None = None
+        self,
+        topic: str,
+        values: Iterable[Any],
+        *,
+        keys: Sequence[str | None] | None = None,
+        headers: Mapping[str, str] | None = None,
+        deadline: float | None = None,
     ) -> list[Receipt]:
         """Publish values in this order, many under way at a time; a receipt for each, whatever its
-        outcome. The deadline is for each of them."""
-        mark = self.trace.mark()
-        sized = [sized_value(value) for value in values]
+        outcome. The deadline is for each of them, `headers` are for all of them."""
+        self._check_open()
+        check_name(topic)
+        for key in keys or ():
+            _check_facts(key, None)
+        _check_facts(None, headers)
         patience = self._patience(deadline)
+        runs = list(encoded(values))
+        total = sum(count for _, count in runs)
+        if keys is not None and len(keys) != total:
+            raise Misuse(f"{len(keys)} keys for {total} values")
         receipts: list[Receipt] = []
-        for some in chunks(sized):
-            until = self.host.now() + patience
-            try:
-                await self._prepare(topic, until)
-            except (Refused, Unsure) as error:
-                # The earlier ones have their receipts; these were not even tried.
-                receipts += [Receipt("", topic, "refused", str(error)) for _ in some]
-                continue
-            receipts += await self._publish_some(topic, some, until, mark)
-        if not sized:
-            self._check_open()
+        under_way: list[asyncio.Future[list[Receipt]]] = []
+        place = 0
+        for array, count in runs:
+            if len(under_way) >= RUNS_AT_ONCE:
+                receipts += await under_way.pop(0)
+            some = None if keys is None else tuple(keys[place : place + count])
+            shared = None if not headers else (headers,) * count
+            under_way.append(self._publish(topic, array, count, patience, some, shared))
+            place += count
+        for answers in under_way:
+            receipts += await answers
         return receipts
 
-    async def _publish_some(
-        self, topic: str, values: list[dict[str, Any]], until: float, mark: int
-    ) -> list[Receipt]:
-        receipts: list[Receipt] = []
-        complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def _publish(
+        self,
+        topic: str,
+        array: bytes,
+        count: int,
+        patience: float,
+        keys: tuple[str | None, ...] | None,
+        headers: tuple[Mapping[str, str] | None, ...] | None,
+    ) -> asyncio.Future[list[Receipt]]:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[list[Receipt]] = loop.create_future()
+        published_at = time.time()
+        mark = self.trace.mark()
 
-        def answered(receipt: Receipt) -> None:
-            receipts.append(receipt)
-            if len(receipts) == len(values) and not complete.done():
-                complete.set_result(None)
+        def told(receipts: list[Receipt]) -> None:
+            self.trace.published(receipts, array, published_at, mark)
+            if not done.done():
+                done.set_result(receipts)
 
-        def failed(error: Exception) -> None:
-            answered(Receipt("", topic, "refused", str(error)))
-
-        self._publisher.hand_over(topic, values, until, answered, failed, mark)
-        await complete
-        return sorted(receipts, key=_place)
-
-    async def _prepare(self, topic: str, until: float) -> None:
-        self._check_open()
-        if topic not in self._declared:
-            _check_topic(topic)
-            try:
-                async with asyncio.timeout(until - self.host.now()):
-                    found = await self.host.broker.declare(topic, self._guarantee.name)
-            except TimeoutError:
-                raise Refused(f"topic {topic!r} could not be declared in time") from None
-            self._declared[topic] = found
-        if self._declared[topic] != self._guarantee.name:
-            has, ours = self._declared[topic], self._guarantee.name
-            raise Misuse(f"topic {topic!r} is published with guarantee {has!r}, not {ours!r}")
-        await self._publisher.ready(until)
-        self._check_open()
+        try:
+            self._publisher.publish(
+                topic, array, count, published_at, loop.time() + patience, told, keys, headers
+            )
+        except (Refused, Unsure, Misuse) as error:
+            refused = Receipt(topic, self.name, 0, 0, "refused", reason=str(error))
+            done.set_result([refused] * count)
+        return done
 
     # Subscribing.
 
+    @overload
+    def subscribe(
+        self, *topics: str | Parameters, type: type[Value], **settings: Any
+    ) -> Opening[Value]: ...
+
+    @overload
+    def subscribe(
+        self, *topics: str | Parameters, type: None = None, **settings: Any
+    ) -> Opening[Any]: ...
+
     def subscribe(
         self,
-        *topics: str,
+        *topics: str | Parameters,
         where: str | None = None,
         parameters: Mapping[str, Any] | None = None,
-        guarantee: str | None = None,
-        order: Mapping[str, Any] | None = None,
-        replay: str | int | Mapping[str, int] | None = None,
+        start: Start = "latest",
+        durable: str | None = None,
+        ack: Ack = "next",
+        removed: Literal["raise", "tell"] = "raise",
         name: str | None = None,
-        type: type | None = None,
+        type: type[Any] | None = None,
         idle: float | None = None,
         **values: Any,
-    ) -> Opening:
-        """A subscription to some topics; enter it with `async with`, then iterate.
+    ) -> Opening[Any]:
+        """A subscription to some topics or patterns; enter it with `async with`, then iterate.
 
         `where` filters (docs/content.md); its parameters are further keywords, or `parameters` for
-        those whose names are taken. `guarantee` and `order` default to the bus's. `replay` starts
-        in the past: "all", an offset, or an offset for each topic. `type` is what values are
-        turned into. `idle`: iteration ends when nothing has come for so many seconds.
+        those whose names are taken. A `Parameters` object stands for topics, filter and values, and
+        assigning one of its fields moves the filter. `start` is latest, earliest, a position or a
+        cursor (reading goes on above it), or an aware datetime. Under a `durable` name a program
+        goes on where it was; what it was handed is done when it asks for the next event, or, with
+        `ack="manual"`, when it says so. `type` is what values are turned into. `idle`: iteration
+        ends when nothing has come for so many seconds.
         """
         self._check_open()
-        if not topics:
-            raise Misuse("subscribe names no topic")
-        for topic in topics:
-            _check_topic(topic)
-        if (size := sum(len(topic.encode()) for topic in topics)) > SUBSCRIBED_BYTES_MAX:
-            raise TooLarge("names of topics, in bytes,", size, SUBSCRIBED_BYTES_MAX)
-        if idle is not None:
-            _check_seconds("idle", idle)
+        monitor, names = _split(topics, where)
+        if monitor is not None:
+            names, where, values = monitor.topics, monitor.where, {**monitor.values, **values}
         bound = {**(parameters or {}), **values}
         if where is None and bound:
             raise Misuse(f"parameters without a where: {', '.join(sorted(bound))}")
-        if where is not None:
-            Predicate.parse(where).check(bound)
-        return Opening(
-            self, topics, where, bound, guarantee, order, replay, name, type, idle
-        )  # fmt: skip
+        if not names:
+            raise Misuse("subscribe names no topic")
+        if idle is not None:
+            _check_seconds("idle", idle)
+        for label in (name, durable):
+            if label is not None:
+                _check_name(label)
+        _check_choice("ack", ack, ("next", "manual"))
+        _check_choice("removed", removed, ("raise", "tell"))
+        if durable is None and ack == "manual":
+            raise BadOption("ack", 'ack="manual" is for a subscription with a durable name')
+        if durable is not None and not self._broker.traits.shares:
+            raise BadOption("durable", "nothing outlives this broker: use a file")
+        filtered = None if where is None else Filter(where, bound)
+        wanted = Wanted(
+            Topics(names), filtered, start, durable, ack, removed, name or durable, type, idle
+        )
+        return Opening(self, wanted, monitor)
 
-    async def subscribed(self, opening: Opening) -> Subscription:
-        """Build and open what `subscribe` describes."""
+    async def begun(self, wanted: Wanted) -> Subscription[Any]:
+        """Begin what `subscribe` describes; it stands when this returns."""
         self._check_open()
-        ordered = self._guarantee if opening.guarantee is None else guarantee(opening.guarantee)
-        options = self._options
-        if opening.order is not None or ordered is not self._guarantee:
-            options = self._options_of(ordered, opening.order or {})
-        await self._check_topics(ordered, opening.topics)
-        starts = await self._starts(opening.topics, opening.replay)
-        self._subscribed += 1
-        name = opening.name or f"{self.name}.s{self._subscribed}"
-        if opening.name is not None:
-            _check_name(name)
-        if name in self.host.nodes or name in self._opening:
-            raise Misuse(f"{name!r} is connected already")
-        self._opening.add(name)
         try:
-            await self._claim(name)
-            try:
-                subscription = await self._build(name, opening, ordered, options, starts)
-            except BaseException:
-                await self._release(name)
-                raise
-            await subscription.open()
-        finally:
-            self._opening.discard(name)
-        return subscription
+            async with asyncio.timeout(self.deadline):
+                return await self._begun(wanted)
+        except TimeoutError:
+            raise Unsure(f"subscribe: no answer in {self.deadline:g} s") from None
 
-    async def _build(
-        self,
-        name: str,
-        opening: Opening,
-        ordered: Guarantee,
-        options: Any,
-        starts: dict[str, int] | None,
-    ) -> Subscription:
-        client: Client
-        if starts is None:
-            client = ordered.client(name, (), options)
-            await self._keeper.need(ordered)
+    async def _begun(self, wanted: Wanted) -> Subscription[Any]:
+        self._subscribed += 1
+        name = wanted.name or f"{self.name}.s{self._subscribed}"
+        durable: Durable | None = None
+        broken: list[Exception] = []
+        holder: list[Subscription[Any]] = []
+
+        def failed(error: Exception) -> None:
+            broken.append(error)
+            for subscription in holder:
+                subscription.broken(error)
+
+        if wanted.durable is not None:
+            durable = await self._durable(wanted, failed)
+            position = durable.position
         else:
-            client = Replaying(ordered.log.reader(name, options, starts))
-        machine = Filtering(ordered, client)
-        node = Node(name, machine, ordered, None)
-        node.replay = starts or {}
-        subscription = Subscription(
-            self, name, opening.topics, machine, node, opening.where, opening.parameters,
-            opening.type, opening.idle,
-        )  # fmt: skip
-        node.owner = subscription
-        self._subscriptions[name] = subscription
-        self.trace.reads_with(ordered.name)
+            position = await position_before(self._broker, self._log, wanted.start)
+        judge = None if wanted.filter is None else wanted.filter.judge
+        reader = Reader(wanted.topics, self._log.identity, position, judge, wanted.kind)
+        subscription: Subscription[Any] = Subscription(
+            self, name, reader, wanted.filter, wanted.idle, wanted.removed, durable
+        )
+        holder.append(subscription)
+        for error in broken:
+            subscription.broken(error)
+        values = {} if wanted.filter is None else wanted.filter.values
+        where = None if wanted.filter is None else wanted.filter.where
+        self.trace.begins(name)
+        self.trace.subscribed(name, wanted.topics.wanted, where, values, 0)
+        self._pump.add(subscription)
         return subscription
 
-    async def _check_topics(self, ordered: Guarantee, topics: Iterable[str]) -> None:
-        """A guarantee that needs stamps needs its own; one that needs none reads anything."""
-        if ordered.log.reads_any:
-            return
-        for topic in topics:
-            found = await self.host.broker.declare(topic, ordered.name)
-            self._declared[topic] = found
-            if found != ordered.name:
-                raise Misuse(
-                    f"topic {topic!r} is published with guarantee {found!r}: it cannot be "
-                    f"subscribed to with {ordered.name!r}"
-                )
+    async def _durable(self, wanted: Wanted, failed: Any) -> Durable:
+        """The position stored under this name, or where it begins; other readers end here."""
+        assert wanted.durable is not None
+        broker, log, name = self._broker, self._log, wanted.durable
+        coordinator = broker.coordinator
+        assert coordinator is not None
+        epoch = await next_epoch(coordinator, f"reader/{name}")
+        stored = await coordinator.get(key_of(name))
+        if stored is None:
+            position = await position_before(broker, log, wanted.start)
+            cursor = Cursor(log.identity, position, b"")
+        else:
+            cursor = parse(stored[0].decode())
+            end = await ended(broker, log)
+            await gone_on(broker, log, cursor, end)
+        digest = await broker.mark(log, cursor.position + 1)
+        cursor = Cursor(log.identity, cursor.position, digest or b"", cursor.born)
+        await coordinator.put(key_of(name), str(cursor).encode(), epoch)
 
-    async def _starts(
-        self, topics: tuple[str, ...], replay: str | int | Mapping[str, int] | None
-    ) -> dict[str, int] | None:
-        """Where in its log each topic starts; None: at its end."""
-        if replay is None:
-            return None
-        known = {row.topic: row for row in await self.host.broker.topics()}
-        starts: dict[str, int] = {}
-        for topic in topics:
-            row = known.get(topic)
-            first, next = (row.first, row.next) if row else (0, 0)
-            if replay == "all":
-                start: Any = first
-            elif isinstance(replay, Mapping):
-                start = replay.get(topic, next)
-            else:
-                start = replay
-            if isinstance(start, bool) or not isinstance(start, int):
-                raise Misuse(
-                    f"replay is 'all', an offset or an offset for each topic, not {start!r}"
-                )
-            if not first <= start <= next:
-                raise Misuse(f"topic {topic!r} has the offsets {first} to {next}, not {start}")
-            starts[topic] = start
-        if isinstance(replay, Mapping) and (other := sorted({*replay} - {*topics})):
-            raise Misuse(f"replay names {other[0]!r}, which is not subscribed to")
-        return starts
+        async def mark(offset: int) -> bytes | None:
+            return await broker.mark(log, offset)
 
-    async def gone(self, subscription: Subscription) -> None:
-        """A subscription has ended."""
-        if self._subscriptions.get(subscription.name) is subscription:
-            del self._subscriptions[subscription.name]
-            await self._release(subscription.name)
+        return Durable(coordinator, name, epoch, cursor, wanted.ack, mark, failed)
 
-    async def _release(self, name: str) -> None:
-        if self._leaving:
-            return  # all of them together, at the end
-        token = self.host.owned.pop(name, None)
-        if token is not None and self._error is None:
-            with suppress(InorderError):  # the claim ends with this process
-                await self.host.broker.release({name: token})
+    # What subscriptions say.
 
-    # For subscriptions.
+    def reads(self) -> None:
+        """A subscription wants to read on."""
+        self._pump.ring()
 
-    def next_call(self) -> int:
-        self._calls += 1
-        return self._calls
+    def gone(self, subscription: Subscription[Any]) -> None:
+        self._pump.remove(subscription)
 
     def _patience(self, deadline: float | None) -> float:
         if deadline is None:
@@ -455,34 +434,49 @@ class Bus:
         _check_seconds("deadline", deadline)
         return deadline
 
-    def _check_open(self) -> None:
-        if self._error is not None:
-            raise Unsure(f"the bus has failed: {self._error}") from self._error
-        if not self._opened or self.closing:
-            raise Misuse("the bus is not open: use `async with inorder.connect(...) as bus`")
+
+# Runs of one `publish_many` that are under way together: enough for several transactions.
+RUNS_AT_ONCE = 256
 
 
-def _check_seconds(what: str, seconds: float) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e6:
-        raise Misuse(f"{what} is a number of seconds from 0 on, not {seconds!r}")
+def _split(
+    topics: Sequence[str | Parameters], where: str | None
+) -> tuple[Parameters | None, tuple[str, ...]]:
+    """A `Parameters` object, if that is what was given, and the names of topics."""
+    names = tuple(each for each in topics if isinstance(each, str))
+    if len(names) == len(topics):
+        return None, names
+    monitors = [each for each in topics if not isinstance(each, str)]
+    if not all(hasattr(each, "attach") for each in monitors):
+        raise Misuse("topics are texts, or one Parameters object")
+    if len(monitors) != 1 or names or where is not None:
+        raise Misuse("a Parameters object brings its own topics and filter: give it alone")
+    return monitors[0], ()
+
+
+def _check_facts(key: str | None, headers: Mapping[str, str] | None) -> None:
+    if key is not None and not isinstance(key, str):
+        raise Misuse(f"a key is a text, not {key!r}")
+    size = len(key or "")
+    for name, text in (headers or {}).items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise Misuse("headers are texts by name")
+        size += len(name) + len(text)
+    if size > HEADERS_BYTES_MAX:
+        raise Misuse(f"key and headers of {size} characters, the limit is {HEADERS_BYTES_MAX}")
 
 
 def _check_name(name: str) -> None:
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in service_names():
-        raise Misuse(f"{name!r} cannot be a name: up to 64 of A-Z a-z 0-9 _ . -")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise Misuse(f"name {name!r}: up to 64 letters, digits, dots, dashes or underscores")
 
 
-def _check_topic(topic: str) -> None:
-    if not isinstance(topic, str):
-        raise Misuse(f"a topic is text, not {topic!r}")
-    try:
-        topic.encode()
-    except UnicodeEncodeError as error:
-        raise Misuse(f"topic {topic!r} is not text: {error.reason}") from None
-    if problem := topic_problem(topic):
-        raise Misuse(problem)
+def _check_seconds(what: str, value: float) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not isfinite(value) or not 0 <= value <= WAIT_S_MAX:
+        raise Misuse(f"{what}={value!r}: seconds, from 0 to {WAIT_S_MAX:g}")
 
 
-def _place(receipt: Receipt) -> int:
-    _, _, seq = receipt.event.rpartition(":")
-    return int(seq) if seq else 2**63
+def _check_choice(option: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise BadOption(option, f"{value!r} is not one of {', '.join(allowed)}")

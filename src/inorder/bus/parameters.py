@@ -68,8 +68,8 @@ class Parameters:
         for name, value in checked.items():
             state(self, name, value)
 
-    def attach(self, send: Send) -> None:
-        """Whoever carries updates out: called with what changed, in the thread that changed it.
+    def attach(self, send: Send | None) -> None:
+        """`send` is called with what changed, in the thread that changed it.
 
         If it raises, the fields keep their former values.
         """

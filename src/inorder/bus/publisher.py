@@ -1,261 +1,255 @@
-"""The publishing machine of a bus, and the fates of what it was given.
+"""Drives what one bus has under way on a log (logs/publications.py).
 
-Rule 1: every publication gets exactly one receipt, within its deadline.
-Rule 2: when a turn is refused, what was handed over in it is refused: nothing of it was written.
-        What was handed over earlier and has no answer yet is unknown. The machine begins a new life
-        then, so nothing of the old one is sent again. What it wanted to remember is written first:
-        a number that somebody was told is not given to another event.
-Rule 3: what the machine has not taken by its deadline is taken back, and refused.
+A task appends; whoever publishes while it waits for the broker goes with its next append.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-import msgspec
-from msgspec import Struct
-
-from inorder.brokers.rows import Record, Turn
-from inorder.bus.host import Host
-from inorder.bus.node import Node
 from inorder.bus.receipt import Outcome, Receipt
-from inorder.bus.tracing import LiveTrace
-from inorder.core.effect import Answer, Deliver, Effect
-from inorder.core.errors import BadFrame, InorderError, Misuse, Refused
-from inorder.core.event import Event, Scalar, event_id
-from inorder.core.limits import WAITING_PUBLICATIONS_MAX
-from inorder.core.machine import Client, Durable
-from inorder.guarantee.registry import Guarantee
+from inorder.core.errors import Damaged, InorderError, Misuse, Refused, Replaced, TooLarge, Unsure
+from inorder.core.limits import READ_BYTES_AT_ONCE
+from inorder.logs.broker import Author, Broker, Log, Run
+from inorder.logs.publications import (
+    Append,
+    Effect,
+    Fate,
+    Look,
+    Publication,
+    Publications,
+    Renew,
+)
+from inorder.logs.topics import EVERYTHING
 
-# How often deadlines are looked at.
-SWEEP_S = 0.05
-# Before a machine is begun again that the broker would not let begin.
-BEGIN_AGAIN_S = 0.1
+# Between two tries to read what an append without an answer has left behind.
+TRY_AGAIN_S = 0.05
+
+log_of = logging.getLogger("inorder.bus")
+
+# The receipts of a call, once all of its events have a fate.
+Told = Callable[[list[Receipt]], None]
 
 
-class Pending(Struct, gc=False):
-    """A publication without an answer."""
+class Call:
+    """A publication and the receipts it has so far."""
 
-    event: Event
-    turn: int
-    deadline: float
-    done: Callable[[Receipt], None]
-    seen: dict[str, int] = {}
+    __slots__ = ("count", "publication", "receipts", "told")
 
-
-class Handed(Struct):
-    """Values that the machine has not taken yet."""
-
-    count: int
-    deadline: float
-    failed: Callable[[Exception], None]
-    open: bool = True
-
-    def refuse(self, error: Exception) -> None:
-        if self.open:
-            self.open = False
-            for _ in range(self.count):
-                self.failed(error)
+    def __init__(self, publication: Publication, told: Told) -> None:
+        self.publication, self.count, self.told = publication, publication.count, told
+        self.receipts: list[Receipt] = []
 
 
 class Publisher:
-    """Owner of the machine that publishes."""
+    """`begin` gives the life under which events are published, when the first one is."""
 
     def __init__(
-        self, host: Host, name: str, ordered: Guarantee, options: Any, trace: LiveTrace
+        self,
+        broker: Broker,
+        log: Log,
+        begin: Callable[[], Any],
+        on_stored: Callable[[int], None],
     ) -> None:
-        self.name = name
-        self._host = host
-        self._ordered = ordered
-        self._options = options
-        self._trace = trace
-        self._pending: dict[str, Pending] = {}
-        self._handed: deque[Handed] = deque()
-        self._handed_values = 0
-        self._ready = asyncio.Event()
-        self._sweeping: asyncio.TimerHandle | None = None
-        self._node: Node | None = None
-        self._closed = False
-        self._unwritten: Record | None = None
-        self._beginning: asyncio.Task[None] | None = None
+        self._broker = broker
+        self._log = log
+        self._begin = begin
+        self._on_stored = on_stored
+        self._machine: Publications | None = None
+        self._calls: dict[int, Call] = {}
+        self._number = 0
+        self._todo: list[Effect] = []
+        self._early: list[Publication] = []
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.error: Exception | None = None
 
     @property
     def waiting(self) -> int:
-        """Publications without an answer."""
-        self._forget_handed()
-        return len(self._pending) + self._handed_values
+        """Calls without an answer."""
+        return len(self._calls)
 
-    async def begin(self) -> None:
-        """Build the machine from what its earlier lives wrote down."""
-        client: Client = self._ordered.client(self.name, (), self._options)
-        if self._unwritten is not None:
-            owned = {self.name: self._unwritten.token}
-            await self._host.broker.write(Turn(records=[self._unwritten], owned=owned))
-            self._unwritten = None
-        records = await self._host.broker.records(self.name)
-        if isinstance(client, Durable):
-            remember(self.name, client, records)
-        self._node = Node(self.name, client, self._ordered, self)
-        self._host.add(self._node)
-        if isinstance(client, Durable):
-            self._host.ask(self._node, client.resume)
-        self._ready.set()
-
-    async def _begin_again(self) -> None:
-        while True:
-            try:
-                await self.begin()
-            except Refused:
-                await asyncio.sleep(BEGIN_AGAIN_S)
-            except InorderError as error:
-                self._host.failed(error)
-                return
-            else:
-                return
-
-    async def ready(self, until: float) -> None:
-        """Wait for the machine; `Refused` when there is none by then."""
-        while self._node is None:
-            try:
-                async with asyncio.timeout(until - self._host.now()):
-                    await self._ready.wait()
-            except TimeoutError:
-                reason = "the broker does not let us begin again"
-                raise Refused(f"{self.name} cannot publish: {reason}") from None
-
-    def hand_over(
+    def publish(
         self,
         topic: str,
-        values: Sequence[dict[str, Scalar]],
-        deadline: float,
-        done: Callable[[Receipt], None],
-        failed: Callable[[Exception], None],
-        mark: int,
+        values: bytes,
+        count: int,
+        published_at: float,
+        until: float,
+        told: Told,
+        keys: tuple[str | None, ...] | None = None,
+        headers: tuple[Mapping[str, str] | None, ...] | None = None,
     ) -> None:
-        """Publish some values, in this order, in the next turn; for each of them either `done` gets
-        a receipt or `failed` the reason why it was not even tried. `mark` says what the
-        application had taken before (bus/tracing.py)."""
-        node = self._node
-        assert node is not None
-        client: Client = node.machine  # type: ignore[assignment]
-        handed = Handed(len(values), deadline, failed)
-        if self.waiting + len(values) > WAITING_PUBLICATIONS_MAX:
-            handed.refuse(Refused(f"{self.waiting} publications of {self.name} wait already"))
-            return
-
-        def publish(now: float) -> list[Effect]:
-            effects: list[Effect] = []
-            if not handed.open:
-                return effects
-            handed.open = False
-            for number, value in enumerate(values):
-                event = Event(self.name, client.next_seq, topic, value, now)
-                try:
-                    effects += client.publish(topic, value, now)
-                except Exception as error:
-                    # What was taken is published; the rest is not.
-                    for _ in values[number:]:
-                        failed(error)
-                    break
-                node.dirty_in = self._host.turn
-                self._pending[event.id] = Pending(
-                    event, self._host.turn, deadline, done, self._trace.seen(mark)
-                )
-            return effects
-
-        self._handed.append(handed)
-        self._handed_values += handed.count
-        self._host.ask(node, publish, handed.refuse)
-        if self._sweeping is None:
-            self._sweep()
-
-    # What the host tells.
-
-    def answered(self, answer: Answer) -> None:
-        pending = self._pending.get(answer.call)
-        if pending is None:
-            return
-        if answer.outcome == "accepted":
-            del self._pending[answer.call]
-            self._trace.published(
-                pending.event, "accepted", pending.seen, self._host.now(), answer.stamp
-            )
-            pending.done(Receipt(answer.call, pending.event.topic, "accepted", "", answer.stamp))
+        """`told` hears the receipts, soon or late; raises if it is refused at once."""
+        if self.error is not None:
+            raise self.error
+        self._number += 1
+        publication = Publication(
+            self._number, topic, count, values, published_at, until, keys, headers
+        )
+        if self._machine is None:
+            self._early.append(publication)
         else:
-            self._end(pending, "refused", answer.reason)
+            try:
+                self._todo += self._machine.publish(publication)
+            except TooLarge as error:
+                raise Refused(str(error)) from None
+        self._calls[self._number] = Call(publication, told)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        self._wake.set()
+        self._watch(until)
 
-    def broken(self, error: Exception) -> None:
-        """The machine is no more: everybody who waits is told what is known."""
-        self._ready.clear()
-        if self._node is not None and self._node.unwritten is not None:
-            self._unwritten = self._node.unwritten
-        self._node = None
-        turn = self._host.turn
-        for pending in list(self._pending.values()):
-            if isinstance(error, Refused) and pending.turn == turn:
-                self._end(pending, "refused", str(error))
-            else:
-                self._end(pending, "unknown", str(error))
-        if isinstance(error, Refused) and not self._closed:
-            self._beginning = asyncio.ensure_future(self._begin_again())
+    async def close(self) -> None:
+        """Nothing more is sent; what has no fate yet is told that."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        if self._timer is not None:
+            self._timer.cancel()
+        self._fail(Refused("the bus was closed"))
 
-    def delivered(self, delivery: Deliver) -> None:
-        raise AssertionError(f"{self.name} holds no topic, but is given {delivery.event.id}")
+    # The task.
 
-    def received(self, offset: int, events: Sequence[Event], size: int) -> None:
-        pass
-
-    def has_room(self) -> bool:
-        return True
-
-    # Deadlines.
-
-    def _sweep(self) -> None:
-        now = self._host.now()
-        self._forget_handed()
-        for handed in self._handed:
-            if handed.deadline <= now:
-                handed.refuse(Refused(f"{self.name} could not be asked in time"))
-        for pending in list(self._pending.values()):
-            if pending.deadline <= now:
-                self._end(pending, "unknown", "no answer in time")
-        self._forget_handed()
-        self._sweeping = None
-        if (self._pending or self._handed) and not self._closed:
-            self._sweeping = asyncio.get_running_loop().call_later(SWEEP_S, self._sweep)
-
-    def _forget_handed(self) -> None:
-        while self._handed and not self._handed[0].open:
-            self._handed_values -= self._handed.popleft().count
-
-    def _end(self, pending: Pending, outcome: Outcome, reason: str) -> None:
-        event = pending.event
-        del self._pending[event_id(event.publisher, event.seq)]
-        self._trace.published(event, outcome, pending.seen)
-        pending.done(Receipt(event.id, event.topic, outcome, reason))
-
-    def close(self) -> None:
-        """Whatever has no answer now gets none."""
-        self._closed = True
-        for handed in self._handed:
-            handed.refuse(Refused("the bus was closed"))
-        for pending in list(self._pending.values()):
-            self._end(pending, "unknown", "the bus was closed")
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-        if self._beginning is not None:
-            self._beginning.cancel()
-
-
-def remember(name: str, machine: Durable, records: Sequence[bytes]) -> None:
-    """Give a client what its earlier lives wrote down."""
-    for record in records:
+    async def _run(self) -> None:
         try:
-            machine.replay(record)
-        except (BadFrame, msgspec.MsgspecError):
-            raise Misuse(
-                f"{name!r} was used with another guarantee here: choose another name"
-            ) from None
+            await self._first()
+            while True:
+                while self._todo:
+                    await self._act(self._todo.pop(0))
+                self._wake.clear()
+                await self._wake.wait()
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self._fail(error)
+
+    async def _first(self) -> None:
+        author, known = await self._begin()
+        self._machine = Publications(author, self._broker.traits.refuses_repeats, known)
+        early, self._early = self._early, []
+        for publication in early:
+            self._todo += self._machine.publish(publication)
+
+    async def _act(self, effect: Effect) -> None:
+        assert self._machine is not None
+        machine = self._machine
+        if isinstance(effect, Append):
+            try:
+                stored = await self._broker.append(self._log, effect.author, effect.runs)
+            except Unsure as error:
+                log_of.warning("an append had no answer: %s", error)
+                await asyncio.sleep(TRY_AGAIN_S)
+                self._do(machine.unsure())
+            except Refused as error:
+                self._do(machine.refused(str(error)))
+            else:
+                if stored.offsets:
+                    self._on_stored(stored.offsets[-1] + 1)
+                self._do(machine.stored(stored))
+        elif isinstance(effect, Look):
+            runs, upto = await self._look(effect)
+            self._do(machine.found(runs, upto))
+        elif isinstance(effect, Renew):
+            author, known = await self._begin()
+            self._do(machine.renewed(author, known))
+
+    async def _look(self, look: Look) -> tuple[Sequence[Run], int]:
+        """Everything of an author from an offset to the stable end of the log."""
+        while True:
+            try:
+                end = (await self._broker.settle([self._log]))[self._log.identity].stable
+                runs: list[Run] = []
+                offset = look.offset
+                while offset < end:
+                    rows = await self._broker.read(
+                        self._log, offset, READ_BYTES_AT_ONCE, EVERYTHING
+                    )
+                    runs += (run for run in rows.runs if _is_by(run, look.author))
+                    offset = rows.upto
+                return runs, max(end, offset)
+            except (Refused, Unsure, KeyError) as error:
+                log_of.warning("the log cannot be read: %s", error)
+                await asyncio.sleep(TRY_AGAIN_S)
+
+    def _do(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Fate):
+                self._tell(effect)
+            else:
+                self._todo.append(effect)
+
+    # Answers.
+
+    def _tell(self, fate: Fate) -> None:
+        call = self._calls[fate.call]
+        outcome: Outcome = fate.outcome  # type: ignore[assignment]
+        author, topic, log = fate.author, call.publication.topic, self._log.identity
+        name, epoch, seq = author.publisher, author.epoch, fate.sequence
+        if outcome == "stored":
+            call.receipts += [
+                Receipt(topic, name, epoch, number, outcome, offset, log)
+                for number, offset in enumerate(fate.offsets, seq)
+            ]
+        else:
+            call.receipts += [
+                Receipt(topic, name, epoch, seq and seq + number, outcome, None, log, fate.reason)
+                for number in range(fate.count)
+            ]
+        if len(call.receipts) == call.count:
+            del self._calls[fate.call]
+            call.told(call.receipts)
+
+    def _watch(self, until: float) -> None:
+        """Look at the time when the first publication has waited long enough."""
+        loop = asyncio.get_running_loop()
+        if self._timer is not None and not self._timer.cancelled():
+            if self._timer.when() <= until:
+                return
+            self._timer.cancel()
+        self._timer = loop.call_at(until, self._expire)
+
+    def _expire(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._timer = None
+        if self._machine is not None:
+            self._do(self._machine.expire(now))
+        else:
+            late = [each for each in self._early if each.until <= now]
+            self._early = [each for each in self._early if each.until > now]
+            for publication in late:
+                self._tell(_refused(publication, "not sent in time"))
+        if self._calls:
+            left = (each.publication.until for each in self._calls.values())
+            self._watch(max(min(left), now + 0.001))
+
+    def _fail(self, error: Exception) -> None:
+        """This publisher has ended."""
+        if self.error is not None:
+            return
+        self.error = error if isinstance(error, InorderError) else Misuse(f"a defect: {error!r}")
+        reason = str(error)
+        if not isinstance(error, Refused | Replaced | Damaged | Misuse | Unsure):
+            log_of.error("the publisher has ended", exc_info=error)
+        if self._machine is not None:
+            if not isinstance(error, Replaced | Misuse):
+                self._machine.unsure()  # what was sent may have arrived
+            self._do(self._machine.ended(reason))
+        early, self._early = self._early, []
+        for publication in early:
+            self._tell(_refused(publication, reason))
+
+
+def _refused(publication: Publication, reason: str) -> Fate:
+    nobody = Author("", 0)
+    return Fate(publication.call, 0, publication.count, "refused", nobody, 0, (), reason)
+
+
+def _is_by(run: Run, author: Author) -> bool:
+    return run.publisher == author.publisher and run.epoch == author.epoch

@@ -1,72 +1,80 @@
-"""A subscription: some topics, perhaps a filter, under one guarantee, as a stream of events.
+"""A subscription: some topics, perhaps a filter, as a stream of events.
 
-Rule 1: each subscription is a machine of its own: its order, its filter, its place in the log.
-Rule 2: an event of a topic that was left is not handed over, even if it waited here already.
-Rule 3: when the application falls behind, the machine stops reading. The log keeps the rest.
-Rule 4: an event has its `nth` from when the machine delivers it, so that a change of filter can
-        say where it cuts. What is dropped by rule 2 leaves a hole.
+The reader (logs/reader.py) is the machine; here are its calls, its waits and its durable position.
+
+Rule 1: what the application was handed last is done when it asks for the next (`ack="next"`), or
+        when it says so (`ack="manual"`). A durable position is stored behind it: a crash hands some
+        events over again, and never leaves one out.
+Rule 2: one process reads under a durable name at a time. A later one takes a larger epoch; the
+        earlier one is told `Replaced` when it stores its next position.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from math import isnan
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
-from inorder.bus.node import Node
-from inorder.bus.publisher import remember
-from inorder.bus.receipt import Change, Delivered
-from inorder.bus.values import from_attributes
-from inorder.core.effect import Answer, Deliver, Effect
-from inorder.core.errors import InorderError, Misuse, Refused, Unsure
-from inorder.core.event import Event
-from inorder.core.limits import ARRIVALS_REMEMBERED_MAX, UNREAD_BYTES_MAX, UNREAD_EVENTS_MAX
-from inorder.core.machine import Durable
-from inorder.guarantee.compose import Filtering
+from inorder.bus.receipt import Change
+from inorder.core.errors import Damaged, Misuse, Refused, Removed
+from inorder.logs.broker import Rows
+from inorder.logs.event import Event
+from inorder.logs.reader import Judge, Reader
+from inorder.logs.topics import is_pattern
 
 if TYPE_CHECKING:
     from inorder.bus.bus import Bus
+    from inorder.bus.durable import Durable
+    from inorder.content.predicate import Predicate
+
+Value = TypeVar("Value")
+Ack = Literal["next", "manual"]
 
 
-# Where an event is in its topic's log, when it came, and about how large it is.
-Arrival = tuple[int, float, int]
+class Filter:
+    """A predicate with the values its parameters have now."""
+
+    def __init__(self, where: str, values: Mapping[str, Any]) -> None:
+        from inorder.content.predicate import Predicate
+
+        self.where = where
+        self._predicate: Predicate = Predicate.parse(where)
+        self.values: dict[str, Any] = self._predicate.check(values)
+
+    def moved(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """All values, with these changed; nothing has changed yet."""
+        return self._predicate.check(values, self.values)
+
+    @property
+    def judge(self) -> Judge:
+        matches, values = self._predicate.matches, dict(self.values)
+        return lambda value: isinstance(value, dict) and matches(values, value)
 
 
-class Subscription:
-    """What `Bus.subscribe` gives: enter it, then iterate."""
+class Subscription(Generic[Value]):
+    """What entering `Bus.subscribe(...)` gives: iterate over it, or ask for the `next` event."""
 
     def __init__(
         self,
         bus: Bus,
         name: str,
-        topics: Sequence[str],
-        machine: Filtering,
-        node: Node,
-        where: str | None,
-        parameters: Mapping[str, Any],
-        kind: type | None,
+        reader: Reader,
+        filter: Filter | None,
         idle_s: float | None,
+        removed: str,
+        durable: Durable | None,
     ) -> None:
         self.name = name
-        # What managers could not give any more, in words; empty over a broker that keeps its logs.
-        self.gaps: list[str] = []
+        self.reader = reader
         self._bus = bus
-        self._topics = sorted({*topics})
-        self._machine = machine
-        self._node = node
-        self._where = where
-        self._parameters = dict(parameters)
-        self._kind = kind
+        self._filter = filter
         self._idle_s = idle_s
-        self._unread: deque[tuple[Deliver, Arrival]] = deque()
-        self._unread_bytes = 0
+        self._tells_removed = removed == "tell"
+        self._durable = durable
         self._came = asyncio.Event()
-        self._arrived: OrderedDict[tuple[str, int], Arrival] = OrderedDict()
-        self._calls: dict[str, asyncio.Future[None]] = {}
+        self._waits = False
         self._nth = 0
         self._error: Exception | None = None
         self._closed = False
@@ -74,7 +82,6 @@ class Subscription:
     # Coming and going.
 
     async def __aenter__(self) -> Self:
-        await self.open()
         return self
 
     async def __aexit__(
@@ -83,238 +90,159 @@ class Subscription:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if kind is None and not self._closed:
+            self._is_done()
         await self.close()
 
-    async def open(self) -> None:
-        """Begin; from now on every event published on the topics is due."""
-        host = self._bus.host
-        machine = self._machine
-        try:
-            records = await host.broker.records(self.name)
-            if isinstance(machine, Durable):
-                remember(self.name, machine, records)
-            host.add(self._node)
-            if isinstance(machine, Durable):
-                host.ask(self._node, machine.resume)
-            await self._call(
-                "subscribe",
-                lambda call, now: machine.subscribe(
-                    call, self._topics, now, self._where, self._parameters or None
-                ),
-            )
-        except BaseException:
-            self._error = self._error or Refused(f"{self.name} could not be opened")
-            await self.close()
-            raise
-        self._bus.trace.begins(self.name)
-        self._traced("subscribe", self._topics, self._parameters, host.now(), self._nth)
-
     async def close(self) -> None:
-        """Stop; what was not read stays unread."""
+        """Stop. What was not read stays in the log."""
         if self._closed:
             return
         self._closed = True
-        host = self._bus.host
-        held = self._topics
-        try:
-            if self.name in host.nodes and held and self._error is None and not self._bus.closing:
-                self._traced("unsubscribe", held, {}, host.now(), self._nth)
-                with suppress(InorderError):  # who keeps us registered only stamps a little more
-                    await self._call("unsubscribe", lambda call, now: self._leave(call, held, now))
-        finally:
-            if host.nodes.get(self.name) is self._node:
-                host.remove(self.name)
-            self._came.set()
-            await self._bus.gone(self)
-
-    def _leave(self, call: str, topics: Sequence[str], now: float) -> list[Effect]:
-        return self._machine.unsubscribe(call, topics, now)
+        self._bus.trace.unsubscribed(self.name, self.reader.topics.wanted, self._nth)
+        self._bus.gone(self)
+        self._came.set()
+        if self._durable is not None:
+            await self._durable.close()
 
     # Reading.
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Delivered:
-        if await self._wait(self._idle_s):
-            return self._take()
+    async def __anext__(self) -> Event[Value]:
+        if (event := self._take()) is not None or (
+            event := await self._wait(self._idle_s)
+        ) is not None:
+            return event
         raise StopAsyncIteration
 
-    async def next(self, deadline: float | None = None) -> Delivered:
-        """The next event; TimeoutError when none comes within the deadline (seconds)."""
-        if await self._wait(deadline):
-            return self._take()
+    async def next(self, deadline: float | None = None) -> Event[Value]:
+        """The next event; TimeoutError when none comes within so many seconds."""
+        if (event := self._take()) is not None or (event := await self._wait(deadline)) is not None:
+            return event
         if self._closed:
             raise Misuse(f"{self.name} is closed")
         raise TimeoutError(f"{self.name}: nothing came in {deadline:g} s")
 
-    async def _wait(self, deadline: float | None) -> bool:
-        """Wait for an event to take; False if none has come by then, or none will."""
-        if self._has_next():
-            return True
-        if deadline is not None and isnan(deadline):
-            raise Misuse(f"a deadline of {deadline:g} s")
+    def _take(self) -> Event[Value] | None:
+        """The next event if it is here, and what comes with handing it over."""
+        if self._closed:
+            return None
+        if self._error is not None:
+            raise self._error
+        self._is_done()
+        reader = self.reader
+        had_room = reader.wants is not None
         try:
-            async with asyncio.timeout(deadline):
-                while not self._has_next():
-                    if self._closed:
-                        return False
-                    if self._error is not None:
-                        raise self._error
+            event = reader.take()
+        except Removed as error:
+            if not self._tells_removed:
+                raise
+            return error  # type: ignore[return-value]
+        finally:
+            if not had_room and reader.wants is not None:
+                self._bus.reads()
+        if event is not None:
+            self._nth += 1
+            self._bus.trace.delivered(self.name, self._nth, event)
+        return event
+
+    async def _wait(self, seconds: float | None) -> Event[Value] | None:
+        if seconds is not None and isnan(seconds):
+            raise Misuse(f"a wait of {seconds:g} s")
+        self._bus.check_process()
+        try:
+            async with asyncio.timeout(seconds):
+                while not self._closed:
                     self._came.clear()
+                    if (event := self._take()) is not None:
+                        return event
                     await self._came.wait()
         except TimeoutError:
-            # A last look, also for those who do not want to wait at all.
-            return self._has_next()
-        return True
+            return self._take()
+        return None
 
-    def _has_next(self) -> bool:
-        self._skip()
-        return bool(self._unread) and not self._closed
+    async def ack(self, event: Event[Value]) -> None:
+        """Everything up to and with this event is done; returns when that is on disk."""
+        if self._durable is None or self._durable.ack != "manual":
+            raise Misuse('ack() is for a durable subscription with ack="manual"')
+        await self._durable.store(event.position, wait=True)
 
-    def _skip(self) -> None:
-        """Pass over what is of a topic that was left meanwhile."""
-        while self._unread and self._unread[0][0].event.topic not in self._topics:
-            self._nth += 1
-            self._pop()
-
-    def _pop(self) -> tuple[Deliver, Arrival]:
-        had_room = self.has_room()
-        popped = self._unread.popleft()
-        self._unread_bytes -= popped[1][2]
-        if not had_room and self.has_room():
-            self._bus.host.ring()
-        return popped
-
-    def _take(self) -> Delivered:
-        delivery, (offset, received_at, _) = self._pop()
-        event = delivery.event
-        self._nth += 1
-        self._bus.trace.delivered(self.name, self._nth, delivery, received_at, self._bus.host.now())
-        return Delivered(
-            event.topic, from_attributes(event.value, self._kind), delivery.in_order,
-            self._nth, offset, event.publisher, event.seq, event.published_at,
-        )  # fmt: skip
+    def _is_done(self) -> None:
+        """The application has asked on: it has done what it was handed."""
+        durable = self._durable
+        if durable is not None and durable.ack == "next" and self.reader.passed > durable.position:
+            durable.note(self.reader.passed)
 
     # Changing.
 
     async def set(self, **values: Any) -> Change:
-        """Move parameters of the filter; all of them, or none."""
-        if self._where is None:
+        """Move parameters of the filter: all of them, or none."""
+        return self.move(values)
+
+    def move(self, values: Mapping[str, Any]) -> Change:
+        """`set`, for callers that do not wait: a filter over a log moves at once."""
+        self._check_open()
+        if self._filter is None:
             raise Misuse("this subscription has no filter to move")
-
-        def change(call: str, now: float, after: int) -> list[Effect]:
-            effects = self._machine.set(call, self._topics, values, now)
-            self._parameters.update(values)
-            self._traced("set", self._topics, values, now, after)
-            return effects
-
-        return await self._change("set", change)
+        self._filter.values = self._filter.moved(values)
+        self._bus.trace.moved(self.name, self.reader.topics.wanted, values, self._nth)
+        return self._moved()
 
     async def replace(self, where: str, **values: Any) -> Change:
         """Another filter, with its parameters, for the same topics."""
-        if self._where is None:
-            raise Misuse("this subscription has no filter to replace: subscribe anew")
+        self._check_open()
+        if self._filter is None:
+            raise Misuse("this subscription has no filter to replace: subscribe with where=")
+        self._filter = Filter(where, values)
+        self._bus.trace.subscribed(
+            self.name, self.reader.topics.wanted, where, self._filter.values, self._nth
+        )
+        return self._moved()
 
-        def change(call: str, now: float, after: int) -> list[Effect]:
-            effects = self._machine.replace(call, self._topics, where, values, now)
-            self._where, self._parameters = where, dict(values)
-            self._traced("subscribe", self._topics, values, now, after)
-            return effects
-
-        return await self._change("replace", change)
+    def _moved(self) -> Change:
+        assert self._filter is not None
+        stored = -1 if self._durable is None else self._durable.position
+        position = self.reader.move(self._filter.judge, stored)
+        self._bus.reads()
+        return Change(position)
 
     async def unsubscribe(self, *topics: str) -> None:
-        """Leave some of the topics; nothing of them is handed over from now on."""
-        dropped = sorted({*topics} & {*self._topics})
-        if not dropped:
-            raise Misuse("unsubscribe names no topic that is held")
-        self._topics = [topic for topic in self._topics if topic not in dropped]
-        self._traced("unsubscribe", dropped, {}, self._bus.host.now(), self._nth)
-        await self._call("unsubscribe", lambda call, now: self._leave(call, dropped, now))
+        """Leave some of the topics: nothing of them is handed over from now on."""
+        self._check_open()
+        held = [topic for topic in topics if self.reader.holds(topic)]
+        if len(held) < len(topics) or not topics:
+            raise Misuse("unsubscribe names a topic that is not held")
+        for topic in sorted({*held}):
+            if is_pattern(topic):
+                raise Misuse(f"{topic!r} is a pattern: unsubscribe names topics")
+            self.reader.leave(topic)
+        self._bus.trace.unsubscribed(self.name, sorted({*held}), self._nth)
 
-    async def _change(self, what: str, change: Callable[[str, float, int], list[Effect]]) -> Change:
-        """The change happens when the machine is asked, whoever still waits for the answer; it is
-        told how many deliveries the old filter judged."""
-        judged = 0
-
-        def counted(call: str, now: float) -> list[Effect]:
-            nonlocal judged
-            judged = self._nth + len(self._unread)
-            return change(call, now, judged)
-
-        await self._call(what, counted)
-        return Change(judged + 1)
-
-    async def _call(self, what: str, call: Callable[[str, float], list[Effect]]) -> None:
-        """Ask the machine for something and wait until it is done, at most the bus's deadline."""
+    def _check_open(self) -> None:
+        self._bus.check_process()
         if self._error is not None:
             raise self._error
-        number = self._bus.next_call()
-        name = f"{what}/{number}"
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._calls[name] = done
+        if self._closed:
+            raise Misuse(f"{self.name} is closed")
 
-        def failed(error: Exception) -> None:
-            if not done.done():
-                done.set_exception(error)
+    # What the bus brings.
 
-        self._bus.host.ask(self._node, lambda now: call(name, now), failed)
-        try:
-            async with asyncio.timeout(self._bus.deadline):
-                await done
-        except TimeoutError:
-            raise Unsure(f"{what}: no answer in {self._bus.deadline:g} s") from None
-        finally:
-            del self._calls[name]
+    def received(self, offset: int, rows: Rows) -> None:
+        self.reader.receive(offset, rows)
+        self._came.set()
 
-    def _traced(
-        self, op: str, topics: Sequence[str], values: Mapping[str, Any], at: float, after: int
-    ) -> None:
-        where = self._where if op == "subscribe" else None
-        self._bus.trace.subscribed(self.name, op, topics, where, values, at, after)
-
-    # What the host tells.
-
-    def delivered(self, delivery: Deliver) -> None:
-        event = delivery.event
-        if event.topic in self._topics:
-            arrival = self._arrived.pop((event.publisher, event.seq), None)
-            arrival = arrival or (-1, self._bus.host.now(), 0)
-            self._unread.append((delivery, arrival))
-            self._unread_bytes += arrival[2]
+    def damaged(self, offset: int, error: Damaged) -> None:
+        if error.upto is None:
+            self.broken(error)
+        else:
+            self.reader.damaged(offset, error)
             self._came.set()
 
-    def answered(self, answer: Answer) -> None:
-        if answer.outcome == "gap":
-            self.gaps.append(answer.reason)
-            return
-        done = self._calls.get(answer.call)
-        if done is None or done.done():
-            return
-        if answer.outcome == "refused":
-            done.set_exception(Refused(answer.reason))
-        else:
-            done.set_result(None)
-
-    def received(self, offset: int, events: Sequence[Event], size: int) -> None:
-        now = self._bus.host.now()
-        arrived = self._arrived
-        each = size // max(1, len(events))
-        for place, event in enumerate(events, offset):
-            arrived[event.publisher, event.seq] = (place, now, each)
-        while len(arrived) > ARRIVALS_REMEMBERED_MAX:
-            arrived.popitem(last=False)
-
-    def has_room(self) -> bool:
-        return (
-            len(self._unread) <= UNREAD_EVENTS_MAX // 2
-            and self._unread_bytes <= UNREAD_BYTES_MAX // 2
-        )
-
     def broken(self, error: Exception) -> None:
-        self._error = self._error or error
-        for done in self._calls.values():
-            if not done.done():
-                done.set_exception(error)
+        """Nothing more comes."""
+        self._error = self._error or (
+            error if not isinstance(error, Refused) else Refused(str(error))
+        )
         self._came.set()

@@ -1,155 +1,99 @@
-"""What applications publish, as attributes, and back.
+"""What applications publish, as bytes.
 
-A dict, a msgspec Struct or a dataclass becomes attributes: its scalars by name, so that filters can
-look at them, and everything else as JSON under one reserved name. Bytes travel under another. What
-JSON would change without a word (bytes, nan, keys that are no text) is refused there.
+A dict, a msgspec Struct, a dataclass or bytes, as MessagePack. Filters see the scalars at the top
+by name. One call of the encoder takes a whole run of events; only when it fails, or when an event
+may be too large, are they looked at one by one, so that the error names the culprit.
 """
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping
-from math import isfinite
+from dataclasses import is_dataclass
+from operator import index
 from typing import Any
 
 import msgspec
 
-from inorder.core import wire
-from inorder.core.errors import Damaged, Misuse, TooLarge
-from inorder.core.event import Scalar
-from inorder.core.limits import EVENT_BYTES_MAX, PUBLISH_AT_ONCE, PUBLISH_BYTES_AT_ONCE
+from inorder.core.errors import InorderError, Misuse, TooLarge
+from inorder.core.limits import EVENT_BYTES_MAX, PUBLISH_AT_ONCE, RUN_BYTES
 
-BYTES = "@bytes"
-MORE = "@more"
+# Some values as one MessagePack array, and how many.
+Encoded = tuple[bytes, int]
 
+_FIRST = 64
 _PLAIN = (bool, int, float, str)
 _RAW = (bytes, bytearray, memoryview)
 
-_encode = msgspec.json.Encoder().encode
 
-
-def to_attributes(value: Any) -> dict[str, Scalar]:
-    """The attributes of an event that carries this value.
-
-    >>> to_attributes({"id": 17, "tags": ["a", "b"]})
-    {'id': 17, '@more': '{"tags":["a","b"]}'}
-    """
-    if isinstance(value, bytes | bytearray | memoryview):
-        return {BYTES: b64encode(value).decode()}
-    if not isinstance(value, Mapping):
-        value = _fields(value)
-    attributes: dict[str, Scalar] = {}
-    more: dict[str, Any] = {}
-    for name, field in value.items():
-        if not isinstance(name, str) or not name or name.startswith("@"):
-            raise Misuse(f"{name!r} cannot be the name of an attribute")
-        if field is None or isinstance(field, bool | int | float | str):
-            attributes[name] = _scalar(name, field)
-        else:
-            more[name] = field
-    if more:
-        attributes[MORE] = _as_json(more)
-    return attributes
-
-
-def from_attributes(attributes: Mapping[str, Scalar], kind: type | None = None) -> Any:
-    """The value again; with `kind` as that type.
-
-    >>> from_attributes({"id": 17, "@more": '{"tags":["a","b"]}'})
-    {'id': 17, 'tags': ['a', 'b']}
-    """
+def _as_known(value: Any) -> Any:
+    """What msgspec does not know, as what it also is: a mapping, a number of NumPy, an odd text."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    for kind in _PLAIN:
+        if isinstance(value, kind):
+            return kind(value)
     try:
-        if BYTES in attributes:
-            value: Any = b64decode(str(attributes[BYTES]), validate=True)
-        else:
-            value = {name: each for name, each in attributes.items() if name != MORE}
-            if MORE in attributes:
-                value |= msgspec.json.decode(str(attributes[MORE]), type=dict[str, Any])
-        return value if kind is None else msgspec.convert(value, kind)
-    except (msgspec.DecodeError, binascii.Error, UnicodeDecodeError) as error:
-        raise Damaged("event", f"its value cannot be read: {error}") from None
+        return index(value)
+    except TypeError:
+        raise TypeError(f"values of type {type(value).__name__} cannot be published") from None
 
 
-def sized_value(value: Any) -> tuple[dict[str, Scalar], int]:
-    """A value as attributes, and how many bytes these take."""
-    attributes = to_attributes(value)
-    try:
-        size = wire.size(attributes)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise Misuse(f"a value cannot be published: {error}") from None
-    if size > EVENT_BYTES_MAX:
-        raise TooLarge("event, in bytes,", size, EVENT_BYTES_MAX)
-    return attributes, size
+_encode = msgspec.msgpack.Encoder(enc_hook=_as_known).encode
 
 
-def chunks(sized: Iterable[tuple[dict[str, Scalar], int]]) -> Iterator[list[dict[str, Scalar]]]:
-    """What is handed over together: so many events and bytes at most."""
-    some: list[dict[str, Scalar]] = []
-    room = PUBLISH_BYTES_AT_ONCE
-    for attributes, size in sized:
-        if some and (len(some) >= PUBLISH_AT_ONCE or size > room):
-            yield some
-            some, room = [], PUBLISH_BYTES_AT_ONCE
-        some.append(attributes)
-        room -= size
+def encoded(values: Iterable[Any]) -> Iterator[Encoded]:
+    """The values, in order, as runs of about RUN_BYTES.
+
+    >>> [(count, msgspec.msgpack.decode(array)) for array, count in encoded([{"n": 1}, b"x"])]
+    [(2, [{'n': 1}, b'x'])]
+    """
+    some: list[Any] = []
+    count = _FIRST
+    for value in values:
+        some.append(value if type(value) in (dict, bytes) else _allowed(value))
+        if len(some) >= count:
+            array = _run_of(some)
+            # So many that the next one has the right size.
+            count = max(1, min(PUBLISH_AT_ONCE, RUN_BYTES * len(some) // len(array)))
+            yield array, len(some)
+            some = []
     if some:
-        yield some
+        yield _run_of(some), len(some)
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def _run_of(values: list[Any]) -> bytes:
     try:
-        fields = msgspec.to_builtins(value)
-    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
-        raise Misuse(
-            f"a value of type {type(value).__name__} cannot be published: {error}"
-        ) from None
-    if not isinstance(fields, dict):
-        kinds = "a dict, bytes, a msgspec Struct or a dataclass"
-        raise Misuse(f"publish {kinds}, not a value of type {type(value).__name__}")
-    return fields
+        for value in values:
+            if type(value) is dict:
+                for name in value:
+                    if type(name) is not str or not name:
+                        raise TypeError(f"{name!r} cannot be the name of an attribute")
+        array = _encode(values)
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+        raise _culprit(values, error) from None
+    if len(array) > EVENT_BYTES_MAX:
+        for value in values:
+            if (size := len(_encode(value))) > EVENT_BYTES_MAX:
+                raise TooLarge("event, in bytes,", size, EVENT_BYTES_MAX)
+    return array
 
 
-def _scalar(name: str, value: bool | int | float | str | None) -> Scalar:
-    if value is not None and type(value) not in _PLAIN:
-        # An enumeration's member, a number of NumPy: as what it also is.
-        value = next(kind for kind in _PLAIN if isinstance(value, kind))(value)
-    if isinstance(value, int) and not -(2**63) <= value < 2**64:
-        raise Misuse(f"attribute {name!r}: {value} does not fit into 64 bits")
-    if isinstance(value, str):
+def _culprit(values: list[Any], error: Exception) -> InorderError:
+    """Which of the values cannot be published, and why."""
+    for number, value in enumerate(values, 1):
         try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise Misuse(f"attribute {name!r} is not text: {error.reason}") from None
-    return value
+            _run_of([value]) if len(values) > 1 else None
+        except Misuse as inner:
+            return Misuse(f"value {number} of {len(values)}: {inner}")
+    return Misuse(f"a value cannot be published: {error}")
 
 
-def _as_json(fields: dict[str, Any]) -> str:
-    try:
-        plain = msgspec.to_builtins(fields, builtin_types=_RAW)
-        if problem := _json_problem(plain):
-            raise ValueError(problem)
-        return _encode(plain).decode()
-    except (
-        TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError
-    ) as error:  # fmt: skip
-        raise Misuse(f"{', '.join(sorted(fields))}: cannot be published: {error}") from None
-
-
-def _json_problem(value: Any) -> str | None:
-    """Why JSON would make something else of a value, without a word."""
-    if isinstance(value, dict):
-        for key, each in value.items():
-            if not isinstance(key, str):
-                return f"{key!r} is no text, and the keys of a nested dict must be"
-            if problem := _json_problem(each):
-                return problem
-    elif isinstance(value, list | tuple | set | frozenset):
-        for each in value:
-            if problem := _json_problem(each):
-                return problem
-    elif isinstance(value, _RAW):
-        return "bytes are a value of their own, not a part of one"
-    elif isinstance(value, float) and not isfinite(value):
-        return f"{value} can be an attribute, but not inside a list or a dict"
-    return None
+def _allowed(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct) or (is_dataclass(value) and not isinstance(value, type)):
+        return value
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, _RAW):
+        return bytes(value)
+    kinds = "a dict, bytes, a msgspec Struct or a dataclass"
+    raise Misuse(f"publish {kinds}, not a value of type {type(value).__name__}")

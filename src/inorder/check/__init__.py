@@ -10,6 +10,7 @@ from inorder.check import (
     causal,
     fifo,
     integrity,
+    position,
     realtime,
     reliable,
     total,
@@ -39,6 +40,7 @@ PROMISES: dict[str, Callable[[History], Verdict]] = {
 BROKE: dict[str, str] = {
     "total": total.BROKE_TOTAL,
     "acyclic": acyclic.BROKE_ACYCLIC,
+    "position": position.BROKE_POSITION,
     "causal": causal.BROKE_CAUSAL,
     "causal_across_topics": causal.BROKE_ACROSS,
     "fifo": fifo.BROKE_FIFO,

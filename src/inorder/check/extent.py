@@ -83,6 +83,13 @@ def _realtime(counts: _Counts) -> str:
     return said + _absent(counts)
 
 
+def _position(counts: _Counts) -> str:
+    said = _deliveries(counts)
+    if counts["unplaced"]:
+        said += f"; {counts['unplaced']:,} of events whose position is not known: not judged"
+    return said
+
+
 def _integrity(counts: _Counts) -> str:
     said = _some(counts["deliveries"], "delivery", "deliveries")
     if counts["elsewhere"]:
@@ -102,6 +109,7 @@ _WORDS: dict[str, Callable[[_Counts], str]] = {
     "accepted": _accepted,
     "realtime": _realtime,
     "integrity": _integrity,
+    "position": _position,
 }
 
 

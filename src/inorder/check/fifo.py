@@ -1,7 +1,8 @@
 """Fifo: a subscriber delivers in order no event of a publisher and topic after a later one of them.
 
-Definitions. Events of one publisher on one topic are ordered by its sequence number. Gaps are no
-violation here: a loss is judged by `reliable`.
+Definitions. Events of one publisher on one topic are ordered by its sequence number, those of a
+later life (epoch) behind those of an earlier one. Gaps are no violation here: a loss is judged by
+`reliable`.
 
 Counting. One violation is an in-order delivery whose number is below one already delivered in
 order by that subscriber for that publisher and topic (a repeated delivery counts like any other).
@@ -54,7 +55,7 @@ def _verdict(
                 continue
             key = stream(row)
             later = highest.get(key)
-            if later is None or row.seq >= later.seq:
+            if later is None or (row.epoch, row.seq) >= (later.epoch, later.seq):
                 highest[key] = row
                 continue
             violations += 1

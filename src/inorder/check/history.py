@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from inorder.check import merge
 from inorder.check.ending import Ending, clocks_apart, others_publish, window
-from inorder.check.holding import OPS, Holding, holdings_of, json_object
+from inorder.check.holding import OPS, Holding, holdings_of, json_object, scalars
 from inorder.check.trace import DeliveryRow, EventRow, SubscriptionRow, read_summary, read_table
 from inorder.core.errors import BadTrace
 
@@ -163,12 +163,13 @@ class History:
         return {row.event: row for row in self.events or ()}
 
     @cached_property
-    def numbers(self) -> dict[str, tuple[int, int]]:
-        """The lowest and the highest number of each publisher."""
-        found: dict[str, tuple[int, int]] = {}
+    def numbers(self) -> dict[tuple[str, int], tuple[int, int]]:
+        """The lowest and the highest number of each life of a publisher."""
+        found: dict[tuple[str, int], tuple[int, int]] = {}
         for row in self.events or ():
-            lowest, highest = found.get(row.publisher, (row.seq, row.seq))
-            found[row.publisher] = (min(lowest, row.seq), max(highest, row.seq))
+            life = (row.publisher, row.epoch)
+            lowest, highest = found.get(life, (row.seq, row.seq))
+            found[life] = (min(lowest, row.seq), max(highest, row.seq))
         return found
 
     @cached_property
@@ -183,9 +184,9 @@ class History:
             found.setdefault(application(row), []).append(row)
         for rows in found.values():
             if len({row.publisher for row in rows}) == 1:
-                rows.sort(key=lambda row: row.seq)
+                rows.sort(key=lambda row: (row.epoch, row.seq))
             else:
-                rows.sort(key=lambda row: (row.published_at, row.publisher, row.seq))
+                rows.sort(key=lambda row: (row.published_at, row.publisher, row.epoch, row.seq))
         return {name: found[name] for name in sorted(found)}
 
     @cached_property
@@ -194,10 +195,11 @@ class History:
         return holdings_of(self.subscriptions or (), self.source)
 
     def attributes(self, event: EventRow) -> Mapping[str, Any]:
-        """The attributes of an event, read from their JSON text."""
+        """What a filter sees of an event, read from its JSON text."""
         found = self._attributes.get(event.event)
         if found is None:
-            found = json_object(event.attributes, f"attributes of {event.event}", self.source)
+            what = f"attributes of {event.event}"
+            found = scalars(json_object(event.attributes, what, self.source))
             self._attributes[event.event] = found
         return found
 
@@ -217,16 +219,17 @@ class History:
 
     def _validate_events(self) -> None:
         names: set[str] = set()
-        numbers: set[tuple[str, int]] = set()
+        numbers: set[tuple[str, int, int]] = set()
         for row in self.events or ():
             if row.outcome not in (None, "accepted", "refused", "unknown"):
                 raise BadTrace(self.source, f"event {row.event} has the outcome {row.outcome!r}")
             if row.seq < 1:
                 raise BadTrace(self.source, f"event {row.event} has the number {row.seq}")
-            if row.event in names or (row.publisher, row.seq) in numbers:
+            number = (row.publisher, row.epoch, row.seq)
+            if row.event in names or number in numbers:
                 raise BadTrace(self.source, f"event {row.event} is published twice")
             names.add(row.event)
-            numbers.add((row.publisher, row.seq))
+            numbers.add(number)
 
 
 def _subscribers(history: History) -> set[str]:

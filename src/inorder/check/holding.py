@@ -147,6 +147,11 @@ def _parameters(row: SubscriptionRow, source: str) -> dict[str, Any]:
     return json_object(row.parameters, f"parameters of {row.subscriber}", source)
 
 
+def scalars(value: dict[str, Any]) -> dict[str, Any]:
+    """What filters see of a value: the single values at its top."""
+    return {name: each for name, each in value.items() if not isinstance(each, dict | list)}
+
+
 def json_object(text: str, what: str, source: str) -> dict[str, Any]:
     """JSON text that must hold an object."""
     try:

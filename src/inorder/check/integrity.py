@@ -77,9 +77,9 @@ def invented(history: History, row: DeliveryRow) -> bool:
     """Whether the event of a delivery, absent from the events, was published by nobody at all."""
     if not history.complete or not history.elsewhere:
         return history.complete
-    lowest, highest = history.numbers.get(row.publisher, (row.seq + 1, row.seq))
+    lowest, highest = history.numbers.get((row.publisher, row.epoch), (row.seq + 1, row.seq))
     return lowest <= row.seq <= highest
 
 
-def _names(row: DeliveryRow | EventRow) -> tuple[str, str, int]:
-    return (row.topic, row.publisher, row.seq)
+def _names(row: DeliveryRow | EventRow) -> tuple[str, str, int, int]:
+    return (row.topic, row.publisher, row.epoch, row.seq)

@@ -41,6 +41,18 @@ def acyclic(history: History) -> int:
     return len(tangles)
 
 
+def position(history: History) -> int:
+    at = {event.event: event.position for event in history.events or ()}
+    count = 0
+    for name in _subscribers(history):
+        places = {e: nth for e, nth in _places(history, name).items() if at.get(e) is not None}
+        count += sum(
+            any(places[e] < places[f] and at[e] >= at[f] for e in places)  # type: ignore[operator]
+            for f in places
+        )
+    return count
+
+
 def causal(history: History) -> int:
     topics = sorted({event.topic for event in history.events or ()})
     return sum(
@@ -112,8 +124,8 @@ def integrity(history: History) -> int:
     for row in history.deliveries:
         event = published.get(row.event)
         if event is not None:
-            names = (event.topic, event.publisher, event.seq)
-            count += (row.topic, row.publisher, row.seq) != names
+            names = (event.topic, event.publisher, event.epoch, event.seq)
+            count += (row.topic, row.publisher, row.epoch, row.seq) != names
         if history.complete:
             count += event is None and not _from_elsewhere(history, row)
             count += _at(history, row) is None
@@ -121,7 +133,8 @@ def integrity(history: History) -> int:
 
 
 def _from_elsewhere(history: History, row: DeliveryRow) -> bool:
-    mine = [event.seq for event in history.events or () if event.publisher == row.publisher]
+    life = (row.publisher, row.epoch)
+    mine = [each.seq for each in history.events or () if (each.publisher, each.epoch) == life]
     before, after = (any(n <= row.seq for n in mine), any(n >= row.seq for n in mine))
     return history.elsewhere and not (before and after)
 
@@ -139,6 +152,7 @@ def filter(history: History) -> int:
 SLOW: dict[str, Callable[[History], int]] = {
     "total": total,
     "acyclic": acyclic,
+    "position": position,
     "causal": causal,
     "causal_across_topics": causal_across_topics,
     "fifo": fifo,
@@ -214,8 +228,9 @@ def _published_before(history: History, e: EventRow, f: EventRow) -> bool:
         return False
     publishers = {row.publisher for row in history.events or () if _application(row) == ours}
     if len(publishers) == 1:
-        return e.seq < f.seq
-    return (e.published_at, e.publisher, e.seq) < (f.published_at, f.publisher, f.seq)
+        return (e.epoch, e.seq) < (f.epoch, f.seq)
+    number_e, number_f = (e.publisher, e.epoch, e.seq), (f.publisher, f.epoch, f.seq)
+    return (e.published_at, number_e) < (f.published_at, number_f)
 
 
 def _application(event: EventRow) -> str:
@@ -225,7 +240,12 @@ def _application(event: EventRow) -> str:
 def _late_numbers(history: History, same: Callable[[DeliveryRow, DeliveryRow], bool]) -> int:
     in_order = [row for row in history.deliveries if row.in_order]
     return sum(
-        any(_earlier(other, row) and same(other, row) and other.seq > row.seq for other in in_order)
+        any(
+            _earlier(other, row)
+            and same(other, row)
+            and (other.epoch > row.epoch or (other.epoch == row.epoch and other.seq > row.seq))
+            for other in in_order
+        )
         for row in in_order
     )
 

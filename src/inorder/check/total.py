@@ -7,6 +7,9 @@ Counting. One violation is an unordered pair of events for an unordered pair of 
 witness is the closest such pair: the least distance of places at the first-named of the two
 subscribers, then the earliest place there, then the subscribers' names.
 
+Where events have positions, `position` is judged beside it, and counts: whoever delivers against
+the one order of all breaks total, also alone.
+
 Beside it, `acyclic` is reported. If the union of all orders has no cycle, nobody disagrees; and
 events that two subscribers disagree about lie in one tangle of it, so only tangles are counted.
 """
@@ -17,6 +20,7 @@ from collections.abc import Iterator
 from itertools import combinations, pairwise
 from typing import Any
 
+from inorder.check import position
 from inorder.check.acyclic import judge_tangles, tangles
 from inorder.check.history import History
 from inorder.check.verdict import Verdict, judged
@@ -32,7 +36,7 @@ _Places = dict[str, dict[str, int]]
 
 def check(history: History) -> Verdict:
     found = tangles(history.sequences)
-    also = {"acyclic": judge_tangles(history, found)}
+    also = {"acyclic": judge_tangles(history, found), "position": position.check(history)}
     tangled = {event for events in found for event in events}
     places = _places(history, tangled)
     violations = 0

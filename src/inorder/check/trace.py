@@ -16,7 +16,12 @@ Times are seconds of the driver's clock. `nth` counts a subscriber's deliveries 
 the number of deliveries a subscriber had made when it changed its subscription: it orders the two
 even when their times are equal. `seen` does the same for publications: how many deliveries of each
 subscription the application had been handed when it published, `{"s1": 4}`, and only of those that
-have moved since its event before. `attributes`, `parameters`, `seen` and `stamp` are JSON text.
+have moved since its event before. `attributes`, `parameters`, `seen`, `stamp` and `headers` are
+JSON text.
+
+Where events stand in logs, their rows say where: in which `log` (its identity) at which `offset`,
+and at which `position` of the order that all subscribers share. Drivers of networks leave them
+null.
 """
 
 from __future__ import annotations
@@ -46,7 +51,7 @@ class EventRow(Struct, gc=False):
     `seen` is null when nobody recorded it, and `{}` when nothing had moved. `published_at` is the
     call; an event that had to wait in its publisher came into being at `launched_at`, which is null
     where events are made when they are called for. One that never was has its call for a name, and
-    a number above 2**62.
+    a number above 2**62. `epoch` is the life of the publisher that numbered it.
     """
 
     event: str
@@ -62,6 +67,12 @@ class EventRow(Struct, gc=False):
     attributes: str = "{}"
     stamp: str = "{}"
     launched_at: float | None = None
+    epoch: int = 1
+    key: str | None = None
+    headers: str | None = None
+    log: str | None = None
+    offset: int | None = None
+    position: int | None = None
 
 
 class DeliveryRow(Struct, gc=False):
@@ -75,6 +86,7 @@ class DeliveryRow(Struct, gc=False):
     received_at: float
     delivered_at: float
     in_order: bool = True
+    epoch: int = 1
 
 
 class SubscriptionRow(Struct, gc=False):

@@ -11,7 +11,7 @@ class Verdict(Struct):
     """`violations` is an exact count; `witness` is the smallest one found, as plain JSON values.
 
     `judged` is False when the history lacks what the promise needs; `why` then says what.
-    `also` holds verdicts of related, separately reported promises (for total: `acyclic`).
+    `also` holds verdicts of related promises, reported beside it (of total: `acyclic`, `position`).
     """
 
     promise: str
@@ -25,10 +25,13 @@ class Verdict(Struct):
 
     @property
     def broken(self) -> bool:
-        """Judged and found wanting. Of the related promises only integrity counts: who delivers
-        what nobody published, or nobody asked for, is not reliable."""
-        integrity = self.also.get("integrity")
-        return (self.judged and not self.kept) or (integrity is not None and integrity.broken)
+        """Judged and found wanting. Of the related promises two count: who delivers what nobody
+        published, or nobody asked for, is not reliable; and who delivers against the positions has
+        another order than the one of all."""
+        related = (self.also.get(name) for name in ("integrity", "position"))
+        return (self.judged and not self.kept) or any(
+            verdict is not None and verdict.broken for verdict in related
+        )
 
 
 def not_judged(promise: str, why: str) -> Verdict:

@@ -7,12 +7,16 @@ import sys
 import typer
 
 from inorder.cli.audit import audit
+from inorder.cli.check import check
 from inorder.cli.compare import compare
+from inorder.cli.copy import copy
 from inorder.cli.explore import explore
 from inorder.cli.fit import fit
 from inorder.cli.publish import publish
+from inorder.cli.repair import repair
 from inorder.cli.run import run
 from inorder.cli.simulate import simulate
+from inorder.cli.status import status
 from inorder.cli.subscribe import subscribe
 from inorder.cli.sweep.command import sweep
 from inorder.core.errors import InorderError
@@ -27,6 +31,10 @@ app = typer.Typer(
 app.command()(run)
 app.command()(publish)
 app.command()(subscribe)
+app.command()(status)
+app.command()(check)
+app.command()(repair)
+app.command()(copy)
 app.command()(simulate)
 app.command()(compare)
 app.command()(audit)

@@ -18,31 +18,34 @@ def publish(
         list[str] | None,
         typer.Argument(help="JSON objects; without any, one a line from standard input."),
     ] = None,
-    guarantee: Annotated[str, typer.Option(help="none, fifo or total.")] = "total",
+    key: Annotated[str | None, typer.Option(help="A key for every event.")] = None,
     name: Annotated[str | None, typer.Option(help="Publish under this name.")] = None,
     deadline: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 10.0,
     json: Annotated[bool, typer.Option("--json", help="Print every receipt as JSON.")] = False,
 ) -> None:
     """Publish events; done when all of them are on disk. From a pipe, events go as they come.
 
-    Exit code 0: all accepted. 1: some were refused, or their fate is unknown. 2: a line is no
+    Exit code 0: all stored. 1: some were refused, or their fate is unknown. 2: a line is no
     event; those before it were published, and how many is said.
 
     Example: inorder publish sqlite:///events.db orders '{"id": 17, "amount": 120.0}'
     """
+    from msgspec import to_builtins
+
     from inorder.bus.blocking import connect_sync
 
-    outcomes = {"accepted": 0, "refused": 0, "unknown": 0}
+    outcomes = {"stored": 0, "refused": 0, "unknown": 0}
     reason = ""
     some: Iterable[Sequence[str | bytes]] = [values] if values else _at_hand()
     try:
-        with connect_sync(url, guarantee, name=name, deadline=deadline) as bus:
+        with connect_sync(url, name=name, deadline=deadline) as bus:
             for batch in _events(some):
-                for receipt in bus.publish_many(topic, batch):
+                keys = None if key is None else [key] * len(batch)
+                for receipt in bus.publish_many(topic, batch, keys=keys):
                     outcomes[receipt.outcome] += 1
                     reason = receipt.reason or reason
                     if json:
-                        _print(receipt)
+                        _print({**to_builtins(receipt), "event": receipt.event})
     finally:
         told = ", ".join(f"{count:,} {outcome}" for outcome, count in outcomes.items() if count)
         if told and not json:

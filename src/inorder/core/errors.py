@@ -98,11 +98,42 @@ class BadTrace(PeerFault):
 
 
 class Damaged(PeerFault):
-    """A file whose content cannot be what was written; names the file and the place."""
+    """A file whose content cannot be what was written; names the file and the place.
 
-    def __init__(self, path: str, problem: str) -> None:
+    `start` and `upto` are the offsets from which on and below which a log is damaged; reading may
+    go on at `upto`. None: there is no going on.
+    """
+
+    def __init__(
+        self, path: str, problem: str, start: int | None = None, upto: int | None = None
+    ) -> None:
         super().__init__(f"{path}: {problem}")
         self.path = path
+        self.problem = problem
+        self.start = start
+        self.upto = upto
+
+
+class Removed(PeerFault):
+    """Events of a log are gone: those from offset `start` on, below `upto`. Reading goes on
+    there."""
+
+    def __init__(self, start: int, upto: int) -> None:
+        super().__init__(f"the events from offset {start} to {upto - 1} were removed")
+        self.start = start
+        self.upto = upto
+
+
+class BadValue(PeerFault):
+    """An event's value is not of the type that its subscription asks for."""
+
+
+class BadOption(Misuse):
+    """An option that means nothing here; `option` is its name."""
+
+    def __init__(self, option: str, problem: str) -> None:
+        super().__init__(f"option {option!r}: {problem}")
+        self.option = option
         self.problem = problem
 
 

@@ -280,10 +280,13 @@ SWEEP_TASKS_MAX = 10_000
 # Deliveries of a point that is judged: rows of about 0.5 kB, all in memory of a Spark task.
 SWEEP_JUDGED_DELIVERIES_MAX = 200_000
 
-# The Spark source (pipeline/source.py). Events and bytes of messages decoded into one Arrow batch:
-# enough to hide the cost of a batch, few enough to stay in the processor's cache.
+# The Spark source (pipeline/source.py). Rows of a trace, and bytes of a log, that become one Arrow
+# batch: enough to hide the cost of a batch, few enough to stay in the processor's cache.
 SOURCE_EVENTS_AT_ONCE = 10_000
-SOURCE_BYTES_AT_ONCE = 8 * 1024 * 1024
+SOURCE_BYTES_AT_ONCE = 4 * 1024 * 1024
+
+# Seconds a broker may take to answer the source or the sink, when somebody else holds its lock.
+SOURCE_WAIT_S = 30.0
 
 # Events for which a task of its own pays: starting one takes about ten milliseconds.
 SOURCE_ROWS_PER_TASK_MIN = 5000
@@ -399,3 +402,32 @@ CUBE_KEPT_WINDOWS = 4
 # Runs of numbers of one dead source that a member remembers as lost: each life leaves one, and what
 # is asked for is of the last life.
 CUBE_LOST_RUNS_MAX = 16
+
+# Publications that go as one append: one transaction, so that a sync is shared, and no answer takes
+# long. A single larger one goes alone.
+APPEND_BYTES_MAX = 8 * 1024 * 1024
+
+# Values that are kept together as one run of events: large enough that what is kept once a run
+# costs little, small enough that a filter need not read much to get at one event.
+RUN_BYTES = 64 * 1024
+
+# Bytes of a log that a reader asks for at once.
+READ_BYTES_AT_ONCE = 4 * 1024 * 1024
+
+# Key and headers of an event, in characters. Precedent: Kafka and NATS bound them by the message.
+HEADERS_BYTES_MAX = 16 * 1024
+
+# Seconds of a deadline or a quiet time: eleven days; more is a typing error.
+WAIT_S_MAX = 1_000_000.0
+
+# Files of events (brokers/). Bytes of values in one row: a block is read, summed and skipped whole.
+# Larger ones cost memory, smaller ones a row more (measured: the rate is flat from 64 to 256 kB).
+BLOCK_BYTES_MAX = 128 * 1024
+
+# Publishers without a name that a broker remembers, against repeats: each process is one, and is
+# forgotten only when so many others came after it.
+NAMELESS_KEPT_MAX = 4096
+
+# Offsets that a file without syncs may use before it writes down, synced, that it may go on: what a
+# power cut takes is never given again, and a gap of a million positions is nothing of 2^63.
+CEILING_STEP = 2**20

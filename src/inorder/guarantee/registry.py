@@ -21,7 +21,6 @@ from inorder.protocols.fifo.header import Published as Headed
 from inorder.protocols.session.account import describe as describe_sessions
 from inorder.protocols.total import reader as total_log
 from inorder.protocols.total.messages import Message as TotalMessage
-from inorder.protocols.total.sequencer import Sequencer
 
 
 class ClientClass(Protocol):
@@ -77,8 +76,7 @@ class Log(Struct, frozen=True):
     at once, from the names of their topics, the place of each row's
     topic among these, and a JSON array of the stamps; None if any is odd. It only saves time.
     `by_topic`: a log may be handed over topic by topic, since readers put that right, or promise
-    nothing about it; False: as it was written. `sequencer` builds a machine that stamps rows that
-    nobody has stamped (total/sequencer.py). `placeholder` is a stamp for an event of which only
+    nothing about it; False: as it was written. `placeholder` is a stamp for an event of which only
     topic and offset are known, so that nobody waits for it; None if places are not by topic.
     """
 
@@ -94,7 +92,6 @@ class Log(Struct, frozen=True):
     by_topic: bool = True
     wants_all: Callable[[Any], bool] = lambda options: False
     skimmer: Callable[[Sequence[str], Any, bytes], Skimmer | None] | None = None
-    sequencer: Callable[[], Any] | None = None
     placeholder: Callable[[str, int], str | None] = lambda topic, offset: None
 
 
@@ -175,7 +172,7 @@ GUARANTEES: dict[str, Guarantee] = {
         Log(TotalMessage, total_log.stamped, total_log.restamped, total_log.Reader, total.on_log,
             total_log.events, total_log.source, total.is_snapshot,
             wants_all=lambda options: total_log.for_reader(options).buffered,
-            skimmer=total_log.skimmer, sequencer=Sequencer, placeholder=total_log.placeholder),
+            skimmer=total_log.skimmer, placeholder=total_log.placeholder),
         lambda account, options: describe_sessions(account),
         single_events=False,
     ),

@@ -17,6 +17,7 @@ from inorder.check.decision import EXIT_CODES, decide
 from inorder.check.ending import lasts_until, window
 from inorder.check.extent import extent
 from inorder.check.holding import holdings_of
+from inorder.check.position import NO_POSITIONS
 from inorder.check.verdict import Verdict, not_judged
 from inorder.core.errors import UnknownName
 from inorder.guarantee.traced import promises_of_all
@@ -26,6 +27,7 @@ from inorder.pipeline import (
     causal,
     fifo,
     integrity,
+    position,
     published,
     realtime,
     reliable,
@@ -33,6 +35,7 @@ from inorder.pipeline import (
 from inorder.pipeline import filter as filter_
 from inorder.pipeline.coded import Log, Recode
 from inorder.pipeline.matching import Matching
+from inorder.pipeline.position import Positions
 from inorder.pipeline.published import Published
 from inorder.pipeline.session import cores
 from inorder.pipeline.tables import Tables, open_tables
@@ -197,7 +200,7 @@ class _Attempt:
         """Total and unique in one pass."""
         self._progress("judging total and unique" if total else "judging unique", 0.0)
         slices = -(-self._tables.deliveries.rows // bounds.SLICE_ROWS_MAX)
-        order, repeats = Order(slices), Repeats()
+        order, repeats = Order(slices, self._positions()), Repeats()
         for rows in self._log.slices():
             mask = repeated(rows)
             repeats.add(rows, mask)
@@ -209,6 +212,16 @@ class _Attempt:
             found["total"] = order.verdict(self._spark, self._log)
             self.crossings = order.crossings
         return found
+
+    def _positions(self) -> Positions | Verdict:
+        """What positions the events have, if anybody knows any."""
+        events = self._tables.events
+        if why := published.missing(events, position.COLUMNS):
+            return not_judged("position", why if "limit" in why else NO_POSITIONS)
+        assert events is not None, "`missing` was asked first"
+        if not events.greatest(["position"]):
+            return not_judged("position", NO_POSITIONS)
+        return Positions(self._events())
 
     def _causal(self, names: list[str]) -> dict[str, Verdict]:
         if why := published.missing(self._tables.events, causal.COLUMNS):

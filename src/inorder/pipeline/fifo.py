@@ -32,11 +32,12 @@ def check(log: Log) -> dict[str, Verdict]:
         if rows.in_order is not None:
             rows = rows.take(np.flatnonzero(rows.in_order))
         publisher, _ = factorize(rows.more["publisher"])
-        per_publisher.add(rows, publisher, rows.more["seq"])
+        number = _numbers(rows)
+        per_publisher.add(rows, publisher, number)
         if by_topic:
             topic, topics = factorize(rows.more["topic"])
             stream = publisher.astype(np.int64) * max(1, len(topics)) + topic
-            main.add(rows, stream, rows.more["seq"])
+            main.add(rows, stream, number)
     if not by_topic:
         main.found, main.late, main.streams = (
             per_publisher.found,
@@ -47,7 +48,21 @@ def check(log: Log) -> dict[str, Verdict]:
 
 
 def _needed(log: Log) -> tuple[str, ...]:
-    return ("publisher", "seq", "topic") if log.table.has("topic") else ("publisher", "seq")
+    columns = ("publisher", "seq", "topic") if log.table.has("topic") else ("publisher", "seq")
+    return (*columns, "epoch") if log.table.has("epoch") else columns
+
+
+def _numbers(rows: Rows) -> Array:
+    """What orders the events of a publisher: `seq`, of later lives behind those of earlier ones."""
+    seq, epoch = rows.more["seq"], rows.more.get("epoch")
+    if epoch is None or (epoch == epoch[:1]).all():
+        return seq
+    order = np.lexsort((seq, epoch))
+    grows = np.diff(seq[order], prepend=0) != 0
+    grows |= np.diff(epoch[order], prepend=0) != 0
+    numbers = np.empty(len(seq), np.int64)
+    numbers[order] = np.cumsum(grows)
+    return numbers
 
 
 def _columns(log: Log) -> dict[str, Column]:
@@ -56,18 +71,20 @@ def _columns(log: Log) -> dict[str, Column]:
     columns = {"publisher": log.code("publisher"), "seq": F.col("seq")}
     if log.table.has("topic"):
         columns["topic"] = log.code("topic")
+    if log.table.has("epoch"):
+        columns["epoch"] = F.col("epoch")
     return columns
 
 
-def late_rows(rows: Rows, stream: Array, seq: Array) -> tuple[Array, int]:
+def late_rows(rows: Rows, stream: Array, number: Array) -> tuple[Array, int]:
     """The rows below a number delivered before in their (subscriber, stream), and how many streams.
 
     A running maximum per stream: linear, and nothing is sorted.
     """
     key = rows.subscriber.astype(np.int64) * (int(stream.max(initial=0)) + 1) + stream
     groups, streams = factorize(key)
-    highest = running_maximum(seq, groups)
-    return np.flatnonzero(seq < highest), len(streams)
+    highest = running_maximum(number, groups)
+    return np.flatnonzero(number < highest), len(streams)
 
 
 class Late:
@@ -80,20 +97,21 @@ class Late:
         # (distance, subscriber, nth, place of the later one, events, numbers)
         self.found: list[tuple[int, int, int, int, tuple[int, int], tuple[int, int]]] = []
 
-    def add(self, rows: Rows, stream: Array, seq: Array) -> None:
+    def add(self, rows: Rows, stream: Array, number: Array) -> None:
         for piece in rows.pieces(_PIECE_ROWS):
             mine = rows.take(np.arange(piece.start, piece.stop))
-            late, streams = late_rows(mine, stream[piece], seq[piece])
+            late, streams = late_rows(mine, stream[piece], number[piece])
             self.streams += streams
             self.late += len(late)
             if len(late):
-                self._remember(mine, stream[piece], seq[piece], late)
+                self._remember(mine, stream[piece], number[piece], late)
 
-    def _remember(self, rows: Rows, stream: Array, seq: Array, late: Array) -> None:
+    def _remember(self, rows: Rows, stream: Array, number: Array, late: Array) -> None:
         """For each late row, the last row that raised its stream's number before it."""
         key = rows.subscriber.astype(np.int64) * (int(stream.max()) + 1) + stream
         concerned = np.flatnonzero(np.isin(key, key[late]))
-        key, numbers = key[concerned], seq[concerned]
+        key, numbers = key[concerned], number[concerned]
+        seq = rows.more["seq"]
         highest = running_maximum(numbers, key)
         raised = np.where(numbers >= highest, np.arange(len(key)), -1)
         later = running_maximum(raised, key)

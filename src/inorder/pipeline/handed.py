@@ -59,7 +59,7 @@ class Handed:
         name = np.zeros(len(publisher), dtype=np.int64)
         if by_clock.any():
             name = np.where(by_clock, self._places(publishers)[publisher], 0)
-        return np.lexsort((published.seq, name, times, self.application))
+        return np.lexsort((published.seq, published.epoch, name, times, self.application))
 
     def _places(self, codes: Array) -> Array:
         """The place of each publisher's name among all, in the order of names."""

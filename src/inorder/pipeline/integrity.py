@@ -17,7 +17,7 @@ from inorder.pipeline.tables import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 NEEDED = ("topic", "publisher", "seq", "delivered_at")
 
@@ -64,22 +64,31 @@ def _not_published(deliveries: Table, events: Table, elsewhere: bool) -> DataFra
     known = events.frame.select(
         F.col("event"),
         *(F.col(name).alias(f"true_{name}") for name in ("topic", "publisher", "seq")),
+        _epoch(events).alias("true_epoch"),
     )
-    same = F.lit(True)
+    same = _epoch(deliveries) == F.col("true_epoch")
     for name in ("topic", "publisher", "seq"):
         same = same & (F.col(name) == F.col(f"true_{name}"))
     joined = deliveries.frame.join(known, "event", "left")
     absent = F.lit("never_published")
     if elsewhere:
-        spans = events.frame.groupBy("publisher").agg(
+        spans = events.frame.groupBy(_epoch(events).alias("life"), "publisher").agg(
             F.min("seq").alias("lowest"), F.max("seq").alias("highest")
         )
-        joined = joined.join(F.broadcast(spans), "publisher", "left")
+        joined = joined.withColumn("life", _epoch(deliveries))
+        joined = joined.join(F.broadcast(spans), ["publisher", "life"], "left")
         between = F.col("seq").between(F.col("lowest"), F.col("highest"))
         absent = F.when(between, absent).otherwise(_ELSEWHERE)
     fault = F.when(F.col("true_seq").isNull(), absent).when(~same, "altered")
     joined = joined.withColumn("fault", fault)
     return joined.where("fault is not null").select(*_columns())
+
+
+def _epoch(table: Table) -> Column:
+    """The life of the publisher; the first one where nobody says."""
+    from pyspark.sql import functions as F
+
+    return F.coalesce("epoch", F.lit(1)) if table.has("epoch") else F.lit(1)
 
 
 def _not_held(deliveries: Table, holdings: Holdings) -> DataFrame:

@@ -1,9 +1,9 @@
 """Attributes of many events: JSON text in, one column for each attribute out.
 
-Rule 1: an event's attributes are a JSON object of truth values, numbers, texts and nulls. An
-        empty text, like null, is an object without attributes. Python's NaN and Infinity are read,
-        as the judges of traces read them. Anything else has a reason to be set aside, and the
-        reason depends on the event alone.
+Rule 1: an event's attributes are the truth values, numbers, texts and nulls at the top of a JSON
+        object; what is nested in it, no filter sees. An empty text, like null, is an object without
+        attributes. Python's NaN and Infinity are read, as the judges of traces read them. Anything
+        else has a reason to be set aside, and the reason depends on the event alone.
 Rule 2: columns hold the values exactly. Numbers become floats only where each of them stays itself;
         mixed columns stay lists of Python's values, which the index reads one by one.
 
@@ -31,6 +31,7 @@ Attributes = Mapping[str, Scalar]
 _NONE: Attributes = {}
 _EXACT = 2.0**53  # whole numbers up to here are floats too
 _decode = msgspec.json.Decoder(dict[str, Scalar]).decode
+_decode_nested = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def attributes_of(texts: Sequence[str]) -> tuple[list[Attributes], dict[int, str]]:
@@ -62,7 +63,7 @@ def _read(text: str) -> Attributes | str:
     if len(text) * 4 > limit and (size := len(text.encode())) > limit:
         return f"the attributes have {size} bytes, the limit is {limit}"
     try:
-        return _decode(text)
+        return _flat(_decode_nested(text))
     except (msgspec.MsgspecError, UnicodeError):
         pass  # perhaps NaN, half a surrogate pair, or a number beyond all floats
     try:
@@ -71,10 +72,11 @@ def _read(text: str) -> Attributes | str:
         return "the attributes are not JSON"
     if not isinstance(value, dict):
         return "the attributes are not an object"
-    for name, each in value.items():
-        if isinstance(each, dict | list):
-            return f"the attribute {name[:100]!r} is no truth value, number, text or null"
-    return value
+    return _flat(value)
+
+
+def _flat(value: dict[str, Any]) -> Attributes:
+    return {name: each for name, each in value.items() if not isinstance(each, dict | list)}
 
 
 def column_of(rows: Sequence[Attributes], name: str) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inorder.check.holding import State, json_object
+from inorder.check.holding import State, json_object, scalars
 from inorder.check.predicate import matches
 from inorder.core.errors import BadTrace, Misuse
 from inorder.pipeline.boundary import boundary
@@ -43,11 +43,11 @@ class Matching:
         return np.asarray(answers[events] == 1)
 
     def attributes(self, event: int) -> Mapping[str, Any]:
-        """The attributes of an event, read from their JSON text."""
+        """What a filter sees of an event, read from its JSON text."""
         if self._attributes is None:
             self._attributes = self._read()
         text = self._attributes[event] or "{}"
-        return json_object(text, "the attributes of an event", self._published.table.path)
+        return scalars(json_object(text, "the attributes of an event", self._published.table.path))
 
     def _matches(self, state: State, event: int) -> bool:
         assert state.where is not None, "asked only of filtered states"

@@ -10,6 +10,9 @@ Rule 3: on a table, what is held at the end of the input is handed over. A strea
 
 `nth` tells the order. The rows of a table come in their order of arrival, those of a
 micro-batch in the order of delivery.
+
+All this is for rows with stamps, which networks need. Rows that have positions are ordered already
+(order_positions.py).
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from inorder.core.errors import Misuse, TooLarge
 from inorder.core.limits import ORDER_LANES_MAX, STAMP_NUMBER_MAX
 from inorder.core.settings import convert
 from inorder.guarantee.registry import guarantee as guarantee_of
+from inorder.pipeline.order_positions import by_position, has_positions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -50,17 +54,21 @@ def order(
     subscriber: str | None = None,
     arrival: str | Sequence[str] | None = None,
     lanes: int | None = None,
-    start: Start = "beginning",
+    start: Start | None = None,
     quarantine: bool = False,
     **options: Any,
 ) -> DataFrame:
-    """The rows of `df` with `nth` and `in_order`, as each subscriber would be given them.
+    """The rows of `df` as each subscriber would be given them.
 
-    Rows arrive in the order of the columns `arrival`. `lanes` is how many parts subscribers are
-    spread over: values of state on a stream, partitions of a table. `start` says where topics
-    start: at their "beginning", at the "first" row of each, or a mapping from each topic to the
-    number of its events that come before the first given; for all subscribers alike, or one such
-    mapping for each subscriber. A topic that is named there is waited for from the first row on.
+    Rows with a column `position` (and none `stamp`) leave as they came, with `in_order`: this does
+    not sort them. `position` tells the order, whatever the guarantee, and nothing below counts.
+
+    Rows with stamps get `nth` and `in_order`. They arrive in the order of the columns `arrival`.
+    `lanes` is how many parts subscribers are spread over: values of state on a stream, partitions
+    of a table. `start` says where topics start: at their "beginning" (the default), at the "first"
+    row of each, or a mapping from each topic to the number of its events that come before the first
+    given; for all subscribers alike, or one such mapping for each subscriber. A topic that is named
+    there is waited for from the first row on.
     `quarantine` adds a column that says why a row could not be used; without it, duplicates are
     left out and anything else ends the query. `options` are those of the guarantee.
     """
@@ -68,6 +76,10 @@ def order(
 
     chosen = guarantee_of(guarantee)
     convert(options, chosen.options, "order")
+    if has_positions(df):
+        given = {"subscriber": subscriber, "arrival": arrival, "lanes": lanes, "start": start}
+        return by_position(df, {**given, **options}, quarantine)
+    start = "beginning" if start is None else start
     if chosen.log.reads_any and "stamp" not in df.columns:
         return _without_stamp(df, guarantee, subscriber, arrival, lanes, start, quarantine, options)
     _check_columns(df)

@@ -12,6 +12,7 @@ from inorder.pipeline.page_words import number, plural
 # What a subscriber is promised, said once; a promise not named here is shown without a gloss.
 KEPT_MEANS = {
     "total": "no two subscribers deliver the same two in-order events in opposite orders",
+    "position": "a subscriber delivers events in the order of their positions",
     "acyclic": "all subscribers' orders together fit into one single order",
     "causal": "no subscriber delivers a cause after its effect",
     "fifo": "a subscriber delivers a publisher's events of a topic in the order published",

@@ -43,6 +43,13 @@ class _Overtaken(Struct):
     numbers: tuple[int, int]
 
 
+class _Displaced(Struct):
+    subscriber: str
+    events: tuple[str, str]
+    nths: tuple[int, int]
+    positions: tuple[int, int]
+
+
 class _Places(Struct):
     cause: int
     effect: int
@@ -140,6 +147,17 @@ def _overtaken(it: _Overtaken) -> str:
     )
 
 
+def _displaced(it: _Displaced) -> str:
+    first, then = (
+        f"{_id(event)}, which stands at position {number(position)},"
+        for event, position in zip(it.events, it.positions, strict=True)
+    )
+    return (
+        f"{_id(it.subscriber)} delivered {first} before {then.removesuffix(',')} "
+        f"(places {number(it.nths[0])} and {number(it.nths[1])})"
+    )
+
+
 def _causal(it: _Causal) -> str:
     return (
         f"{_id(it.subscriber)} delivered {_id(it.effect)} at place "
@@ -178,6 +196,7 @@ _STORIES: tuple[tuple[type[Struct], Callable[[Any], str]], ...] = (
     (_Opposite, _opposite),
     (_Cycle, _cycle),
     (_Overtaken, _overtaken),
+    (_Displaced, _displaced),
     (_Causal, _causal),
     (_Repeated, _repeated),
     (_Missed, _missed),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _MAY_BE_NULL = ("accepted_at", "seen")
+# The position of an event that has none, or of which nobody knows it.
+UNPLACED = -1
 
 # Outcomes by their place here; 0 is none.
 OUTCOMES = ("", *accepted.OUTCOMES)
@@ -38,7 +40,9 @@ class Published:
         frame = self._read(attempt)
         self.code = _column(frame, "code")
         self.publisher = _column(frame, "publisher")
+        self.epoch = _column(frame, "epoch")
         self.seq = _column(frame, "seq")
+        self.position = _column(frame, "position")
         self.published_at = _column(frame, "published_at")
         self.application = _column(frame, "application")
         self.outcome = _column(frame, "outcome")
@@ -97,7 +101,9 @@ class Published:
             frame = self.table.frame.select(
                 code("event", attempt).alias("code"),
                 code("publisher", attempt).alias("publisher"),
+                F.coalesce(if_any("epoch", "bigint"), F.lit(1)).alias("epoch"),
                 "seq",
+                F.coalesce(if_any("position", "bigint"), F.lit(UNPLACED)).alias("position"),
                 "published_at",
                 application.alias("application"),
                 outcome.alias("outcome"),
@@ -114,9 +120,10 @@ class Published:
     def _refuse_doubles(self) -> None:
         from pyspark.sql import functions as F
 
-        if all_different(self.code) and all_different(self.publisher, self.seq):
+        if all_different(self.code) and all_different(self.publisher, self.epoch, self.seq):
             return
-        for names in (["event"], ["publisher", "seq"]):
+        numbers = ["publisher", *(["epoch"] if self.table.has("epoch") else []), "seq"]
+        for names in (["event"], numbers):
             with boundary(self.table.path):
                 doubled = self.table.frame.groupBy(*names).count().where("count > 1")
                 count, first = doubled.agg(F.count("*"), F.min(F.struct(*names))).collect()[0]

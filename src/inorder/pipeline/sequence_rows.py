@@ -1,73 +1,44 @@
-"""Rows with stamps that Spark gives them: one sequencer, fed in the order of arrival.
+"""Rows that Spark numbers in their order of arrival.
 
-Rule 1: the stamp of a row depends on the rows before it only, so cuts and restarts change nothing.
+Rule 1: the position of a row depends on the rows before it only, so cuts and restarts change
+        nothing.
 Rule 2: a row without publisher or number is published by `spark`, numbered in order of arrival. So
         is one that says it was: it might bear the name of another.
-Rule 3: what gets a number can be put in order; a row without a topic gets none.
+Rule 3: what gets a position can be put in order; a row without a topic gets none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
 from inorder.core.pack import pack, unpacker
-from inorder.guarantee.registry import guarantee
 
 PUBLISHER = "spark"
 
-_unpack = unpacker(tuple[bytes, int, int])
-_json = msgspec.json.Encoder().encode
+_unpack = unpacker(tuple[int, int])
 
 
-class Stamper:
-    """The state: the sequencer's, rows seen, and rows that were nobody's."""
+class Numbers:
+    """The state: how many rows have positions, and how many were nobody's."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        build = guarantee(name).log.sequencer
-        assert build is not None
-        self._sequencer = build()
-        self._rows = 0
-        self._own = 0
+    def __init__(self, placed: int = 0, own: int = 0) -> None:
+        self._placed = placed
+        self._own = own
 
-    def stamp(self, topics: pa.Array, publishers: Any, seqs: Any) -> dict[str, pa.Array]:
+    def number(self, topics: pa.Array, publishers: Any, seqs: Any) -> dict[str, pa.Array]:
         """The columns of rows in their order of arrival."""
         placed = pc.fill_null(pc.greater(pc.binary_length(topics), 0), False)
-        rows = np.flatnonzero(placed.to_numpy(zero_copy_only=False))
-        stamps, numbers = self._number(topics.filter(placed))
-        place = np.full(len(topics), -1, np.int64)
-        place[rows] = np.arange(len(rows))
-        taken = pa.array(place, mask=place < 0)
-        arrival = self._rows + np.arange(len(topics))
-        self._rows += len(topics)
+        mask = placed.to_numpy(zero_copy_only=False)
+        position = self._placed + np.cumsum(mask) - 1
+        self._placed += int(mask.sum())
         publisher, seq = self._owners(len(topics), publishers, seqs)
-        return {
-            "stamp": stamps.take(taken),
-            "offset": pa.array(numbers - 1).take(taken),
-            "arrival": pa.array(arrival),
-            "publisher": publisher,
-            "seq": seq,
-        }
-
-    def _number(self, topics: pa.Array) -> tuple[pa.Array, Any]:
-        """Stamps and numbers."""
-        coded = topics.dictionary_encode()
-        codes = coded.indices.to_numpy(zero_copy_only=False)
-        names = coded.dictionary.to_pylist()
-        texts: list[pa.Array] = []
-        numbers = np.zeros(len(codes), np.int64)
-        for low, high, known, table in self._sequencer.sequence(names, codes):
-            place = np.array([known.index(name) if name in known else -1 for name in names])
-            numbers[low:high] = table[place[codes[low:high]], np.arange(high - low)]
-            texts.append(_texts(known, table))
-        return (pa.concat_arrays(texts) if texts else pa.array([], pa.string())), numbers
+        return {"position": pa.array(position, mask=~mask), "publisher": publisher, "seq": seq}
 
     def _owners(self, count: int, publishers: Any, seqs: Any) -> tuple[pa.Array, pa.Array]:
         publishers = pa.nulls(count, pa.string()) if publishers is None else publishers
@@ -83,78 +54,53 @@ class Stamper:
         )
 
     def pack(self) -> bytes:
-        return pack((self._sequencer.snapshot(), self._rows, self._own))
+        return pack((self._placed, self._own))
 
     @classmethod
-    def unpack(cls, name: str, state: bytes) -> Self:
-        stamper = cls(name)
-        snapshot, stamper._rows, stamper._own = _unpack(state)
-        stamper._sequencer = type(stamper._sequencer).restore(snapshot)
-        return stamper
+    def unpack(cls, state: bytes) -> Numbers:
+        return cls(*_unpack(state))
 
 
-def _texts(known: list[str], table: Any) -> pa.Array:
-    """Stamps as text: entries by topic."""
-    pieces: list[Any] = []
-    for place, topic in enumerate(sorted(known)):
-        opening = "{" if place == 0 else ","
-        pieces += [f"{opening}{_json(topic).decode()}:",
-                   pa.array(table[known.index(topic)]).cast(pa.string())]  # fmt: skip
-    return pc.binary_join_element_wise(*pieces, "}", "")
+def numbering(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+    """For a table: topic, publisher and seq of sorted rows."""
+    numbers = Numbers()
+    for columns in batches:
+        found = numbers.number(*columns)
+        yield pa.StructArray.from_arrays([*found.values()], [*found])
 
 
 class Sequencing(Struct, frozen=True):
-    """The lane of a stream (order_stream.LaneProcessor); `added` are the columns it gives rows."""
+    """The lane of a stream (order_stream.LaneProcessor)."""
 
-    guarantee: str
     arrival: tuple[str, ...]
-    added: tuple[str, ...]
 
-    def new(self) -> StampedRows:
-        return StampedRows(self, Stamper(self.guarantee))
+    def new(self) -> NumberedRows:
+        return NumberedRows(Numbers())
 
-    def old(self, state: bytes) -> StampedRows:
-        return StampedRows(self, Stamper.unpack(self.guarantee, state))
-
-    def __call__(self, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        """For a table: topic, publisher and seq of sorted rows."""
-        stamper = Stamper(self.guarantee)
-        for topics, publishers, seqs in batches:
-            found = stamper.stamp(topics, publishers, seqs)
-            yield pa.StructArray.from_arrays([found[name] for name in self.added], [*self.added])
+    def old(self, state: bytes) -> NumberedRows:
+        return NumberedRows(Numbers.unpack(state))
 
 
-def stamping(sequencing: Sequencing) -> Any:
-    """The same as a function with the hints that Spark asks for."""
-
-    def stamps(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-        return sequencing(batches)
-
-    return stamps
-
-
-class StampedRows:
+class NumberedRows:
     """Whole rows in, whole rows out."""
 
-    def __init__(self, sequencing: Sequencing, stamper: Stamper) -> None:
-        self._sequencing = sequencing
-        self._stamper = stamper
+    def __init__(self, numbers: Numbers) -> None:
+        self._numbers = numbers
 
     def feed(self, rows: pa.Table, order: Any = None) -> pa.Table:
         rows = rows if order is None else rows.take(pa.array(order))
-        columns = {
-            name: rows.column(name).combine_chunks() if name in rows.column_names else None
+        columns = [
+            rows.column(name).combine_chunks() if name in rows.column_names else None
             for name in ("topic", "publisher", "seq")
-        }
-        found = self._stamper.stamp(*columns.values())
-        added = self._sequencing.added
-        rows = rows.drop_columns([name for name in added if name in rows.column_names])
-        for name in added:
-            rows = rows.append_column(name, found[name])
+        ]
+        found = self._numbers.number(*columns)
+        rows = rows.drop_columns([name for name in found if name in rows.column_names])
+        for name, column in found.items():
+            rows = rows.append_column(name, column)
         return rows
 
     def settle(self) -> None:
         """Nothing ever waits."""
 
     def pack(self) -> bytes:
-        return self._stamper.pack()
+        return self._numbers.pack()

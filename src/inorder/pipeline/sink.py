@@ -4,38 +4,36 @@
 |-----------|----------------------------------------------------------------------------------|
 | url       | sqlite:///relative.db or sqlite:////absolute.db; made if there is none             |
 | topic     | the topic of all rows; without it the column `topic` says                        |
-| guarantee | under which the column `stamp` is to be read; none, without stamps               |
-| publisher | who publishes rows without columns `publisher` and `seq`; sink and task are added   |
+| publisher | who publishes, spark by default; sink and task are added                         |
 | sink      | the name under which batches are counted; a query has one, a batch job a new one |
 | batch     | the number of this batch of the sink: for writers in `foreachBatch`               |
 
-Columns `publisher` and `seq`, `published_at`, `stamp` and `attributes` (a JSON object) are used if
-they are there. Without `attributes`, all other columns are the attributes.
+Columns `key`, `headers` (a JSON object of texts), `published_at` and `attributes` (a JSON object)
+or `value` (bytes) are used if they are there. With neither, all other columns are the attributes.
+What else a row of our source says of itself (publisher, seq, position, ...) is what it was: here it
+is a new event, of the sink.
 
-Rule 1: a task appends all its rows or none, in one transaction that also keeps a receipt under
-        sink, batch and task, with a digest of the rows; a task without rows keeps one, too. A task
-        that is tried again, or a batch that is run again, finds the receipt and appends nothing. So
-        every row is there once, provided that a batch run again is cut into the same tasks with the
-        same rows, in any order: the source's are (source_plan.py), and a receipt over other rows
-        stops the query.
-Rule 2: a topic keeps the guarantee of its first use.
-Rule 3: where stamps number the events of a topic (total order), the numbers must go on where the
-        log stands. Two sinks that number one topic would contradict each other: the second is
-        refused. So all rows of such a topic belong into one task, in their order.
+Rule 1: a sink and a task are one publisher, and the number of an event says which batch it is of
+        and which row of the task. A task that is tried again, or a batch that is run again, asks
+        the log for its publisher's last number and appends what is missing. So every row is there
+        once, provided that a batch run again is cut into the same tasks with the same rows: the
+        source's are (source_plan.py).
+Rule 2: before it appends, a task keeps a note of its rows, also of none. Rows that are not those of
+        the note stop the query once any of them are stored. They may come in another order, unless
+        the log has stored a part of them only.
+Rule 3: a task appends its rows in their order, and other tasks append meanwhile. Who wants one
+        order of all rows puts them into one task.
 """
 
 from __future__ import annotations
 
-import json
-import time
+import asyncio
 import uuid
 from collections.abc import Iterator, Mapping
-from hashlib import blake2b
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Struct
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -44,44 +42,28 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from inorder.brokers.rows import Append, Turn
-from inorder.brokers.sqlite.file import File
-from inorder.core import wire
-from inorder.core.errors import BadFrame, Misuse, Refused, TooLarge, UnknownName
-from inorder.core.event import Event, Scalar
-from inorder.core.limits import SINK_BATCHES_KEPT, SINK_WAIT_S_MAX, TOPIC_BYTES_MAX
-from inorder.guarantee.registry import guarantee
+from inorder.brokers import broker_at
+from inorder.core.errors import Misuse, Refused, UnknownName, Unsure
+from inorder.core.limits import SINK_BATCHES_KEPT, SINK_WAIT_S_MAX
+from inorder.logs.broker import Broker, Log, Run
+from inorder.logs.topics import EVERYTHING, check_name
+from inorder.pipeline.sink_rows import Encoding, Note, Plan, behind, packed
+from inorder.pipeline.source_log import EVENT_COLUMNS
 from inorder.pipeline.source_options import place_of
 
-NAMES = ("url", "topic", "guarantee", "publisher", "sink", "batch")
+NAMES = ("url", "topic", "publisher", "sink", "batch")
 # Spark's own, which it hands on to every sink.
 _SPARKS = ("checkpointlocation", "path", "queryname", "outputmode")
 
-_ROLES = ("topic", "publisher", "seq", "published_at", "stamp", "attributes")
+_ROLES = ("topic", "key", "headers", "published_at", "attributes", "value")
 _KINDS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string")
-_NO_STAMP = "{}"
 
-# Rows of one task in one batch stay below this, so that numbers of later batches are larger.
-_ROWS_PER_BATCH = 2**32
 # So that all numbers fit into 63 bits.
 _BATCHES_MAX = 2**31
+# A broker that refuses, or does not answer, is asked so often before Spark tries the task again.
+_TRIES = 4
 
-_attributes = msgspec.json.Decoder(dict[str, Scalar]).decode
-_packed = msgspec.msgpack.Encoder(order="deterministic").encode
-
-
-class Plan(Struct, frozen=True):
-    """Where rows go, and which columns mean what. `attributes` names the column that holds them
-    all, or `others` those that are one each."""
-
-    place: str
-    topic: str
-    guarantee: str
-    publisher: str
-    sink: str
-    batch: int
-    roles: tuple[str, ...]
-    others: tuple[str, ...]
+_note = msgspec.msgpack.Decoder(Note).decode
 
 
 class Written(WriterCommitMessage):
@@ -99,25 +81,45 @@ def plan(options: Mapping[str, str], schema: StructType, overwrite: bool) -> Pla
             raise UnknownName("option", key, list(NAMES))
     if overwrite:
         raise Misuse("a log is only appended to: use mode append")
-    scheme, place = place_of({"url": given.get("url", "")})
-    if scheme != "sqlite":
-        raise UnknownName("scheme of a url to write to", scheme, ["sqlite"])
+    _, _, url = place_of({"url": given.get("url", "")})
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
     roles = tuple(name for name in _ROLES if name in kinds)
-    others = () if "attributes" in kinds else tuple(n for n in kinds if n not in _ROLES)
+    if "attributes" in kinds or "value" in kinds:
+        others: tuple[str, ...] = ()
+    else:
+        others = tuple(name for name in kinds if name not in (*_ROLES, *EVENT_COLUMNS))
     _check_columns(kinds, others, given)
     found = Plan(
-        place, given.get("topic", ""), given.get("guarantee", "none"), given.get("publisher", ""),
-        given.get("sink", ""), _batch(given), roles, others,
+        url, given.get("topic", ""), given.get("publisher", ""), given.get("sink", ""),
+        _batch(given), roles, others,
     )  # fmt: skip
-    _check_guarantee(found, given)
-    file = File(place)
-    try:
-        if found.topic:
-            _declare(file, found.topic, found.guarantee)
-    finally:
-        file.close()
+    if found.topic:
+        check_name(found.topic)
+    _with_broker(url, _nothing)
     return found
+
+
+async def _nothing(broker: Broker, log: Log) -> None:
+    """Opening was enough."""
+
+
+def _with_broker(url: str, call: Any) -> Any:
+    """The answer of a coroutine that is given the broker, open, and its log."""
+
+    async def opened() -> Any:
+        broker = broker_at(url, SINK_WAIT_S_MAX)
+        if not broker.traits.shares:
+            raise Misuse(f"{url}: other processes cannot open it, and Spark's tasks are such")
+        await broker.open()
+        try:
+            logs = await broker.logs(EVERYTHING)
+            if len(logs) != 1:
+                raise Misuse(f"{url} has {len(logs)} logs, and the sink appends to one")
+            return await call(broker, logs[0])
+        finally:
+            await broker.close()
+
+    return asyncio.run(opened())
 
 
 def _batch(given: dict[str, str]) -> int:
@@ -132,40 +134,16 @@ def _batch(given: dict[str, str]) -> int:
 def _check_columns(kinds: dict[str, str], others: tuple[str, ...], given: dict[str, str]) -> None:
     if "topic" not in kinds and not given.get("topic"):
         raise Misuse("there is neither a column topic nor an option topic")
-    if ("publisher" in kinds) != ("seq" in kinds):
-        raise Misuse("columns publisher and seq go together: give both or none")
     wanted = {
-        "seq": ("tinyint", "smallint", "int", "bigint"),
         "published_at": ("float", "double"),
-        **dict.fromkeys(("topic", "publisher", "stamp", "attributes"), ("string",)),
+        "value": ("binary",),
+        **dict.fromkeys(("topic", "key", "headers", "attributes"), ("string",)),
         **dict.fromkeys(others, _KINDS),
     }
     for name, allowed in wanted.items():
         if name in kinds and kinds[name] not in allowed:
             told = f"is {kinds[name]}, not {' or '.join(allowed)}"
             raise Misuse(f"column {name!r} {told}")
-
-
-def _check_guarantee(found: Plan, given: dict[str, str]) -> None:
-    log = guarantee(found.guarantee).log
-    if "stamp" in found.roles:
-        if "guarantee" not in given:
-            raise Misuse("the rows carry stamps: option guarantee must say how to read them")
-        return
-    try:
-        log.restamped(Event("p", 1, "t"), _NO_STAMP)
-    except BadFrame:
-        raise Misuse(f"guarantee {found.guarantee!r} needs a column stamp") from None
-
-
-def _declare(file: File, topic: str, name: str) -> None:
-    size = len(topic.encode())
-    if not 0 < size <= TOPIC_BYTES_MAX:
-        raise TooLarge("name of a topic in bytes", size, TOPIC_BYTES_MAX)
-    kept = file.declare(topic, name)
-    if kept != name:
-        told = f"is published under guarantee {kept!r}, not {name!r}"
-        raise Misuse(f"{file.path}: topic {topic!r} {told}")
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -183,7 +161,10 @@ class BatchWriter(DataSourceArrowWriter):
             return append(plan, self._sink, plan.batch, _task().partitionId(), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        _forget(self._plan.place, [self._sink], self._plan.batch)
+        if self._plan.sink:
+            _forget(self._plan.url, [self._sink], self._plan.batch - SINK_BATCHES_KEPT)
+        else:  # a name that never comes again
+            _forget(self._plan.url, [self._sink], self._plan.batch)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -205,20 +186,22 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         sinks = sorted({each.sink for each in messages if isinstance(each, Written)})
-        _forget(self._plan.place, sinks, batchId)
+        _forget(self._plan.url, sinks, batchId - SINK_BATCHES_KEPT)
 
 
-def _forget(place: str, sinks: list[str], batch: int) -> None:
-    """The rows are in already; receipts of long ago can go."""
-    old = batch - SINK_BATCHES_KEPT
-    if old < 0 or not sinks:
+def _forget(url: str, sinks: list[str], batch: int) -> None:
+    """The rows of that batch are in: its notes can go."""
+    if batch < 0 or not sinks:
         return
-    file = File(place, busy_s=SINK_WAIT_S_MAX)
-    try:
+
+    async def forget(broker: Broker, log: Log) -> None:
+        facts = broker.coordinator
+        assert facts is not None, "it kept the notes"
         for sink in sinks:
-            file.forget(_key(sink, old, ""))
-    finally:
-        file.close()
+            for key in await facts.keys(_key(sink, batch, "")):
+                await facts.drop(key)
+
+    _with_broker(url, forget)
 
 
 def _task() -> TaskContext:
@@ -234,125 +217,61 @@ def _key(sink: str, batch: int, task: int | str) -> str:
 
 def append(plan: Plan, sink: str, batch: int, task: int, batches: Iterator[Any]) -> Written:
     """Append the rows of one task, unless they have been before."""
-    key = _key(sink, batch, task)
     rows = Encoding(plan, sink, batch, task)
     for each in batches:
         rows.take(each)
-    file = File(plan.place, create=False, busy_s=SINK_WAIT_S_MAX)
-    try:
-        for topic in rows.topics:
-            _declare(file, topic, plan.guarantee)
-        if not file.write(Turn(appends=rows.appends, key=key), rows.expected, rows.digest):
-            # Appended before, or nothing to append: now or then.
-            before, now = file.receipt(key), len(rows.appends)
-            if before != now:
-                told = f"had {before} rows before, and {now} now"
-                raise Refused(f"{plan.place}: task {task} of batch {batch} of {sink} {told}")
-            if file.receipt(key, rows.digest) is None:
-                told = f"had {now} rows before, as now, but not the same ones"
-                raise Refused(f"{plan.place}: task {task} of batch {batch} of {sink} {told}")
-    finally:
-        file.close()
+    runs = rows.runs()
+    what = f"task {task} of batch {batch} of {sink}"
+
+    async def call(broker: Broker, log: Log) -> None:
+        await _append(broker, log, rows, runs, _key(sink, batch, task), f"{plan.url}: {what}")
+
+    _with_broker(plan.url, call)
     return Written(sink)
 
 
-class Encoding:
-    """Turns the rows of a task into messages of the log."""
-
-    def __init__(self, plan: Plan, sink: str, batch: int, task: int) -> None:
-        self._plan = plan
-        self._restamped = guarantee(plan.guarantee).log.restamped
-        # Every sink counts its batches from 0: its name keeps its events apart from other sinks'.
-        tag = blake2b(sink.encode(), digest_size=8).hexdigest()
-        self._publisher = f"{plan.publisher or 'spark'}/{tag}/{task}"
-        self._seq = batch * _ROWS_PER_BATCH
-        self._now = time.time()
-        self._following: dict[str, int] = {}
-        self._sum = 0
-        self.appends: list[Append] = []
-        self.topics: dict[str, None] = {}
-        # Offsets the first numbered event of each topic must get.
-        self.expected: dict[str, int] = {}
-
-    @property
-    def digest(self) -> str:
-        """Says which rows these are, in whatever order they came: Spark may shuffle them."""
-        return f"{self._sum:032x}"
-
-    def take(self, batch: Any) -> None:
-        columns = {name: batch.column(name).to_pylist() for name in self._plan.roles}
-        rows = batch.num_rows
-        topics = [self._plan.topic] * rows if self._plan.topic else columns["topic"]
-        first = self._seq + len(self.appends) + 1
-        publishers = columns.get("publisher") or [self._publisher] * rows
-        seqs = columns.get("seq") or range(first, first + rows)
-        said = columns.get("published_at") or [None] * rows
-        times = [self._now if time is None else time for time in said]
-        stamps = columns.get("stamp") or [_NO_STAMP] * rows
-        if "attributes" in columns:
-            values = [self._decoded(text) for text in columns["attributes"]]
-        else:
-            values = self._gathered(batch)
-        for event, stamp in zip(
-            map(Event, publishers, seqs, topics, values, times), stamps, strict=True
-        ):
-            self._add(event, stamp)
-        unnumbered = [None] * rows
-        names = (columns.get(name) or unnumbered for name in ("publisher", "seq"))
-        for row in zip(topics, *names, said, stamps, values, strict=True):
-            self._count(row)
-
-    def _count(self, row: tuple[Any, ...]) -> None:
-        """Into the digest goes what the row says itself: neither the time nor the number it got."""
-        found = blake2b(_packed(row), digest_size=16).digest()
-        self._sum = (self._sum + int.from_bytes(found)) % 2**128
-
-    def _add(self, event: Event, stamp: str | None) -> None:
-        if event.topic is None or event.publisher is None or event.seq is None or stamp is None:
-            raise Misuse(f"row {len(self.appends) + 1} of a task: topic, publisher, seq or stamp "
-                         f"is null ({event.topic}, {event.publisher}, {event.seq})")  # fmt: skip
-        try:
-            message = self._restamped(event, stamp)
-            self._check_number(event, getattr(message, "first", None))
-            frame = wire.encode(message)
-        except (BadFrame, TooLarge, UnicodeError) as error:
-            raise Misuse(f"event {event.id} of topic {event.topic!r}: {error}") from None
-        except OverflowError:
-            told = "its attributes or its stamp hold a whole number beyond 64 bits"
-            raise Misuse(f"event {event.id} of topic {event.topic!r}: {told}") from None
-        self.topics[event.topic] = None
-        self.appends.append(Append(event.topic, frame, 1))
-
-    def _check_number(self, event: Event, number: int | None) -> None:
-        """A message that says which number of its topic it is must be the next one (Rule 3)."""
-        if number is None:
+async def _append(
+    broker: Broker, log: Log, rows: Encoding, runs: list[Run], key: str, what: str
+) -> None:
+    facts = broker.coordinator
+    if facts is None:
+        raise Misuse(f"{what}: the broker keeps no notes, so rows could be there twice")
+    kept = await facts.get(key)
+    before, now = None if kept is None else _note(kept[0]), rows.note
+    stored = await _stored(broker, log, rows, before, what)
+    if before is not None and (stored or not before.count):
+        _check_same(before, now, stored, what)
+    elif before != now:
+        await facts.put(key, packed(now), 1)
+    for attempt in range(_TRIES):
+        if stored >= now.count:
             return
-        due = self._following.get(event.topic)
-        if due is None:
-            self.expected[event.topic] = number - 1
-        elif number != due:
-            told = f"has number {number} of its topic {event.topic!r} where {due} is due"
-            hint = 'repartition by topic and sortWithinPartitions("topic", "offset")'
-            raise Misuse(f"event {event.id} {told}: {hint}")
-        self._following[event.topic] = number + 1
-
-    def _decoded(self, text: str | None) -> dict[str, Scalar]:
         try:
-            return _attributes(text or "{}")
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            pass  # perhaps NaN or Infinity, which the source writes
-        try:
-            return msgspec.convert(json.loads(text or "{}"), dict[str, Scalar])
-        except (ValueError, RecursionError, msgspec.MsgspecError):
-            told = "is not a JSON object of single values"
-            raise Misuse(f"column attributes: {str(text)[:60]!r} {told}") from None
+            found = await broker.append(log, rows.author, behind(runs, rows.first + stored))
+            stored += len(found.offsets)
+            if found.reason:
+                raise Refused(f"{what}: {found.reason}")
+        except (Refused, Unsure):
+            # Perhaps another life of this task was faster, perhaps only the answer was lost.
+            stored = await _stored(broker, log, rows, now, what)
+            if stored < now.count and attempt + 1 == _TRIES:
+                raise
 
-    def _gathered(self, batch: Any) -> list[dict[str, Scalar]]:
-        names = self._plan.others
-        lists = [batch.column(name).to_pylist() for name in names]
-        if not lists:
-            return [{} for _ in range(batch.num_rows)]
-        return [
-            {name: value for name, value in zip(names, row, strict=True) if value is not None}
-            for row in zip(*lists, strict=True)
-        ]
+
+async def _stored(broker: Broker, log: Log, rows: Encoding, before: Note | None, what: str) -> int:
+    """How many rows of this task and batch the log has."""
+    last = await broker.last(log, rows.author)
+    if last is None:
+        if before is None:
+            return 0
+        raise Refused(f"{what}: the log does not say any more what of it is stored")
+    return max(0, min(rows.note.count, last - rows.first + 1))  # all, if a later batch is
+
+
+def _check_same(before: Note, now: Note, stored: int, what: str) -> None:
+    if before.count != now.count:
+        raise Refused(f"{what} had {before.count} rows before, and {now.count} now")
+    if before.some != now.some:
+        raise Refused(f"{what} had {now.count} rows before, as now, but not the same ones")
+    if stored < now.count and before.ordered != now.ordered:
+        raise Refused(f"{what}: {stored} rows are stored, and now they come in another order")

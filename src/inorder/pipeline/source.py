@@ -6,8 +6,8 @@
 
 Rule 1: everything that can be known to be wrong is said at `load`, in one sentence.
 Rule 2: the driver plans with offsets alone (source_plan.py); tasks open the log and read it.
-Rule 3: positions live in Spark's checkpoint, as {"orders": 17, "payments": 5}. `commit` is not
-        used: it lags one batch behind, and the last one never comes.
+Rule 3: what is done lives in Spark's checkpoint as one cursor, however many topics are read.
+        `commit` is not used: it lags one batch behind, and the last one never comes.
 
 What can be said is in source_options.py; what comes, in source_log.py. Writing is in sink.py.
 """
@@ -15,7 +15,7 @@ What can be said is in source_options.py; what comes, in source_log.py. Writing 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cached_property
 from typing import Any
@@ -37,17 +37,9 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from inorder.core.errors import InorderError, Misuse
-from inorder.pipeline.source_log import QUARANTINE, Extent, Slice, open_log
+from inorder.pipeline.source_log import QUARANTINE, Extent, open_log
 from inorder.pipeline.source_options import EARLIEST, LATEST, Settings, read_options
-from inorder.pipeline.source_plan import (
-    admitted,
-    check_names,
-    chosen,
-    followed,
-    ranges,
-    resolved,
-    tasks,
-)
+from inorder.pipeline.source_plan import Kept, above, begin, between, gone_on, kept, tasks
 
 
 @contextmanager
@@ -64,10 +56,10 @@ def plainly() -> Iterator[None]:
 
 
 class Part(InputPartition):
-    """What one task reads."""
+    """What one task reads: offsets from `start` up to before `stop`."""
 
-    def __init__(self, slices: list[Slice]) -> None:
-        self.slices = slices
+    def __init__(self, start: int, stop: int) -> None:
+        self.start, self.stop = start, stop
 
 
 class DefaultSource(DataSource):
@@ -81,10 +73,8 @@ class DefaultSource(DataSource):
         with plainly():
             settings = read_options(self.options)
             with closing(open_log(settings)) as log:
-                extents = log.extents()
+                begin(settings, log, log.extent(), EARLIEST)
                 columns = dict(log.columns())
-            check_names(extents, settings)
-            resolved(settings.starting, chosen(extents, settings), EARLIEST)
             if settings.quarantine:
                 columns[QUARANTINE] = "string"
             return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
@@ -110,24 +100,21 @@ class DefaultSource(DataSource):
 
 
 class BatchReader(DataSourceReader):
-    """From the starting to the ending offsets, as they are when the query is planned."""
+    """From the starting to the ending position, as they are when the query is planned."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     def partitions(self) -> list[InputPartition]:
         settings = self._settings
-        with plainly():
-            extents = _extents(settings)
-            check_names(extents, settings)
-            wanted = chosen(extents, settings)
-            start = resolved(settings.starting, wanted, EARLIEST)
-            end = resolved(settings.ending, wanted, LATEST)
-            for topic, offset in start.items():
-                if offset > end[topic]:
-                    told = f"starts at offset {offset} and ends at {end[topic]}"
-                    raise Misuse(f"the query is to read topic {topic!r} backwards: it {told}")
-            return _parts(settings, ranges_of(settings, start, end, extents)) or [Part([])]
+        with plainly(), closing(open_log(settings)) as log:
+            extent = log.extent()
+            start = begin(settings, log, extent, EARLIEST)
+            stop = above(LATEST if settings.ending is None else settings.ending, log, extent)
+            if start > stop:
+                told = f"from position {start} to {stop - 1}"
+                raise Misuse(f"the query is to read backwards, {told}")
+            return _parts(settings, start, stop) or [Part(0, 0)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_part(self._settings, partition)
@@ -138,7 +125,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
-        self._target: dict[str, Extent] | None = None
+        self._target: Extent | None = None
 
     @cached_property
     def _settings(self) -> Settings:
@@ -149,80 +136,53 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 raise Misuse("option endingOffsets: a stream has no end")
             return settings
 
-    def initialOffset(self) -> dict[str, int]:
+    def initialOffset(self) -> Kept:
         settings = self._settings
-        with plainly():
-            extents = _extents(settings)
-            check_names(extents, settings)
-            return resolved(settings.starting, chosen(extents, settings), LATEST)
+        with plainly(), closing(open_log(settings)) as log:
+            extent = log.extent()
+            return kept(log, extent, begin(settings, log, extent, LATEST))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         rows = self._settings.rows_per_trigger
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        with plainly():
-            self._target = _extents(self._settings)
+        with plainly(), closing(open_log(self._settings)) as log:
+            self._target = log.extent()
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+    def latestOffset(self, start: Kept, limit: ReadLimit) -> Kept:
         settings = self._settings
-        with plainly():
-            extents = _extents(settings) if self._target is None else self._target
-            end = {topic: extent.next for topic, extent in chosen(extents, settings).items()}
-            for topic in sorted(start):
-                if topic not in extents:
-                    end[topic] = start[topic]
-            at = start if settings.fail_on_loss else followed(start, extents)
-            waiting = ranges_of(settings, at, end, extents)
-            rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-            reached = {**at, **{each.topic: each.end for each in _first(settings, waiting, rows)}}
-            # Spark compares texts: the same offsets in another order would be news.
-            return start if reached == start else dict(sorted(reached.items()))
+        with plainly(), closing(open_log(settings)) as log:
+            extent = self._target or log.extent()
+            at = gone_on(settings, log, extent, start)
+            stop = extent.next
+            if isinstance(limit, ReadMaxRows) and stop - at > limit.max_rows:
+                stop = log.reach(at, stop, limit.max_rows)
+            # Spark compares texts, and the same cursor is no news.
+            same = start["order"] == extent.order and start["position"] == stop - 1
+            return start if same else kept(log, extent, stop)
 
-    def reportLatestOffset(self) -> dict[str, int]:
-        found = chosen(_extents(self._settings), self._settings)
-        return {topic: extent.next for topic, extent in found.items()}
+    def reportLatestOffset(self) -> Kept:
+        with closing(open_log(self._settings)) as log:
+            extent = log.extent()
+            return kept(log, extent, extent.next)
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        with plainly():
-            extents = _extents(self._settings)
-            return _parts(self._settings, ranges_of(self._settings, start, end, extents))
+    def partitions(self, start: Kept, end: Kept) -> list[InputPartition]:
+        with plainly(), closing(open_log(self._settings)) as log:
+            return _parts(self._settings, *between(self._settings, log, log.extent(), start, end))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return read_part(self._settings, partition)
 
 
-def _extents(settings: Settings) -> dict[str, Extent]:
-    """The log as it is now; opened anew, so that a file put in its place is seen."""
-    with closing(open_log(settings)) as log:
-        return log.extents()
-
-
-def _first(settings: Settings, waiting: list[Slice], limit: int | None) -> list[Slice]:
-    """What of all that waits is read next; the log is only asked if there is a limit."""
-    if limit is None:
-        return waiting
-    with closing(open_log(settings)) as log:
-        return admitted(waiting, limit, log.arrived(waiting))
-
-
-def ranges_of(
-    settings: Settings,
-    start: Mapping[str, int],
-    end: Mapping[str, int],
-    extents: Mapping[str, Extent],
-) -> list[Slice]:
-    return ranges(settings.place, start, end, extents, settings.fail_on_loss)
-
-
-def _parts(settings: Settings, slices: list[Slice]) -> list[InputPartition]:
+def _parts(settings: Settings, start: int, stop: int) -> list[InputPartition]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return [Part(each) for each in tasks(slices, cores or 1, settings.min_partitions)]
+    return [Part(*each) for each in tasks(start, stop, cores or 1, settings.min_partitions)]
 
 
 def read_part(settings: Settings, partition: InputPartition) -> Iterator[Any]:
-    """What a task gives Spark: Arrow batches, topic by topic."""
+    """What a task gives Spark: Arrow batches, in the order of the log."""
     assert isinstance(partition, Part)
-    with plainly(), closing(open_log(settings)) as log:
-        for each in partition.slices:
-            yield from log.batches(each.topic, each.start, each.end)
+    if partition.start < partition.stop:
+        with plainly(), closing(open_log(settings)) as log:
+            yield from log.batches(partition.start, partition.stop)

@@ -1,9 +1,10 @@
-"""From the blobs of a log to the columns of events, many at a time.
+"""From runs of events to Arrow columns, many at a time.
 
-Rule 1: what is whole takes the fast way: one checksum call a blob, one decoding call for all of
-        them, one list a column. Only when something is wrong are the messages looked at one by one.
-Rule 2: a damaged message costs its own events only. Each of them leaves a row with its topic,
-        offset and arrival, no event, and the reason; or the first one raises `Damaged`.
+Rule 1: all values of a read are decoded in one call and become JSON in one call; every other column
+        is made from what the runs say, without a Python object an event.
+Rule 2: what cannot be decoded costs its own run only. It leaves one row with its place, no event,
+        and the reason; or it raises `Damaged`.
+Rule 3: an event that was erased has no row: its place stays, its value is nobody's any more.
 
 The garbage collector rests meanwhile: it would look through every decoded object several times, and
 none of them is part of a cycle. That alone halves the time.
@@ -14,49 +15,27 @@ from __future__ import annotations
 import gc
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
-from zlib import crc32
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
-from inorder.core import wire
-from inorder.core.errors import BadFrame, Damaged
-from inorder.core.event import Event, Scalar
-from inorder.core.limits import FRAME_BYTES_MAX
-from inorder.guarantee.registry import guarantee
+from inorder.core.errors import Damaged
+from inorder.logs.broker import Run
 from inorder.pipeline.source_log import EVENT_COLUMNS, QUARANTINE
 
-_ARROW = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
+_ARROW = {
+    "string": pa.string(), "bigint": pa.int64(), "double": pa.float64(), "binary": pa.binary(),
+}  # fmt: skip
 _LINE_BREAK = ord("\n")
 _encoder = msgspec.json.Encoder()
-_encode_all = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-# The events of a message with their stamps; none for a place whose message cannot be read.
-Pairs = list[tuple[Event | None, str | None]]
-
-
-class Blobs(Struct, frozen=True, gc=False):
-    """Rows of a log, column by column."""
-
-    ids: Sequence[int]
-    offsets: Sequence[int]
-    counts: Sequence[int]
-    ats: Sequence[float]
-    messages: Sequence[bytes]
-    checksums: Sequence[int]
-
-
-def schema(quarantine: bool) -> Any:
-    """The Arrow schema of events."""
-    names = {**EVENT_COLUMNS, QUARANTINE: "string"} if quarantine else EVENT_COLUMNS
-    return pa.schema([(name, _ARROW[kind]) for name, kind in names.items()])
+_decode = msgspec.msgpack.Decoder(list[list[Any]]).decode
+_NOTHING: dict[str, Any] = {}
 
 
 @contextmanager
@@ -71,114 +50,105 @@ def collector_off() -> Iterator[None]:
             gc.enable()
 
 
-class Decoding:
-    """Turns the rows of one topic into record batches."""
+class Columns:
+    """Makes record batches of the events of one log."""
 
-    def __init__(self, place: str, topic: str, name: str, quarantine: bool) -> None:
-        log = guarantee(name).log
-        self._place, self._topic, self._name = place, topic, name
-        self._quarantine = quarantine
-        self._schema = schema(quarantine)
-        self._one = wire.Decoder(log.messages).decode
-        messages: Any = log.messages
-        self._many = msgspec.msgpack.Decoder(list[messages]).decode
-        self._stamped = log.stamped
+    def __init__(self, log: str, place: str, quarantine: bool) -> None:
+        self._log, self._place, self._quarantine = log, place, quarantine
+        names = {**EVENT_COLUMNS, QUARANTINE: "string"} if quarantine else EVENT_COLUMNS
+        self._schema = pa.schema([(name, _ARROW[kind]) for name, kind in names.items()])
 
-    def batch(self, blobs: Blobs) -> Any:
-        groups = self._whole(blobs)
-        reasons = None
-        if groups is None:
-            groups, reasons = self._one_by_one(blobs)
-        pairs = list(chain.from_iterable(groups))
-        counts = np.array(blobs.counts, np.int64)
+    def batch(self, runs: Sequence[Run], start: int, stop: int) -> Any:
+        """The events of these runs from `start` up to before `stop`."""
+        try:
+            return self._batch(runs, start, stop)
+        except (msgspec.MsgspecError, UnicodeError, TypeError, OverflowError) as error:
+            if len(runs) > 1:
+                each = [self.batch([run], start, stop) for run in runs]
+                return pa.Table.from_batches(each).combine_chunks().to_batches()[0]
+            [run] = runs
+            problem = f"its values cannot be read: {error}"
+            if not self._quarantine:
+                raise Damaged(
+                    self._place, f"offset {run.offset}: {problem}",
+                    run.offset, run.offset + run.count,
+                ) from None  # fmt: skip
+            return self.damaged(run.offset, problem, run.topic)
+
+    def damaged(self, offset: int, reason: str, topic: str | None = None) -> Any:
+        """One row for what cannot be read from an offset on."""
+        known = {
+            "topic": topic, "offset": offset, "position": offset, "log": self._log,
+            QUARANTINE: reason,
+        }  # fmt: skip
+        return pa.RecordBatch.from_pylist([known], schema=self._schema)
+
+    def _batch(self, runs: Sequence[Run], start: int, stop: int) -> Any:
+        # MessagePack: an array of so many (32 bits) elements, each the array of a run.
+        opening = b"\xdd" + len(runs).to_bytes(4, "big")
+        groups = _decode(opening + b"".join([run.values for run in runs]))
+        counts = np.array([run.count for run in runs], np.int64)
+        if list(map(len, groups)) != counts.tolist():
+            raise msgspec.DecodeError("there are not as many as there should be")
+        values = list(chain.from_iterable(groups))
         before = np.cumsum(counts) - counts
-        shift = np.array(blobs.offsets, np.int64) - before
-        rows = len(pairs)
-        events = _event_columns(pairs, broken=reasons is not None)
+        ramp = np.arange(len(values)) - np.repeat(before, counts)
+        which = pa.array(np.repeat(np.arange(len(runs)), counts))
+
+        def told(column: list[Any], kind: Any) -> Any:
+            return pa.array(column, kind).take(which)
+
+        offset = np.repeat([run.offset for run in runs], counts) + ramp
+        seq = pa.array(np.repeat([run.sequence for run in runs], counts) + ramp)
+        lives = told([f"{run.publisher}:{run.epoch}:" for run in runs], pa.string())
+        raw = [value if isinstance(value, bytes) else None for value in values]
         columns = {
-            "topic": pa.repeat(self._topic, rows),
-            "offset": np.repeat(shift, counts) + np.arange(rows),
-            "arrival": np.repeat(np.array(blobs.ids, np.int64), counts),
-            "received_at": np.repeat(np.array(blobs.ats, np.float64), counts),
-            "guarantee": pa.repeat(self._name, rows),
-            **events,
+            "topic": told([run.topic for run in runs], pa.string()),
+            "offset": offset,
+            "position": offset,
+            "log": pa.repeat(self._log, len(values)),
+            "event": pc.binary_join_element_wise(lives, seq.cast(pa.string()), ""),
+            "publisher": told([run.publisher for run in runs], pa.string()),
+            "epoch": told([run.epoch for run in runs], pa.int64()),
+            "seq": seq,
+            "key": _facts([run.keys for run in runs], runs, str),
+            "headers": _facts([run.headers for run in runs], runs, _json),
+            "published_at": told([run.published_at for run in runs], pa.float64()),
+            "stored_at": told([run.stored_at for run in runs], pa.float64()),
+            "attributes": _texts([v if isinstance(v, dict) else _NOTHING for v in values]),
+            "value": pa.array(raw, pa.binary()),
+            QUARANTINE: pa.nulls(len(values), pa.string()),
         }
-        if self._quarantine:
-            columns[QUARANTINE] = _reasons(reasons, blobs.counts, rows)
         arrays = [pa.array(columns[field.name], field.type) for field in self._schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-
-    def _whole(self, blobs: Blobs) -> list[Pairs] | None:
-        """The events of every message, or None if anything is wrong with any of them."""
-        messages = blobs.messages
-        if max(map(len, messages)) > FRAME_BYTES_MAX:
-            return None
-        if list(map(crc32, messages)) != list(blobs.checksums):
-            return None
-        # MessagePack: an array of so many (32 bits) elements, which are the messages.
-        joined = b"\xdd" + len(messages).to_bytes(4, "big") + b"".join(messages)
-        try:
-            groups: list[Any] = list(map(self._stamped, self._many(joined)))
-        except Exception:
-            return None
-        return groups if list(map(len, groups)) == list(blobs.counts) else None
-
-    def _one_by_one(self, blobs: Blobs) -> tuple[list[Pairs], list[str | None]]:
-        groups: list[Pairs] = []
-        reasons: list[str | None] = []
-        for offset, count, message, checksum in zip(
-            blobs.offsets, blobs.counts, blobs.messages, blobs.checksums, strict=True
-        ):
-            group, reason = self._read(message, count, checksum)
-            if reason and not self._quarantine:
-                raise Damaged(self._place, f"topic {self._topic!r}, offset {offset}: {reason}")
-            groups.append(group)
-            reasons.append(reason)
-        return groups, reasons
-
-    def _read(self, message: bytes, count: int, checksum: int) -> tuple[Pairs, str | None]:
-        nothing: Pairs = [(None, None)] * count
-        if crc32(message) != checksum:
-            return nothing, "the message does not match its checksum"
-        try:
-            group: Pairs = list(self._stamped(self._one(message)))
-        except BadFrame as error:
-            return nothing, str(error)
-        if len(group) != count:
-            return nothing, f"the message holds {len(group)} events, its row says {count}"
-        return group, None
+        found = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        low, high = np.searchsorted(offset, [start, stop])
+        found = found.slice(low, high - low)
+        if None in values[low:high]:
+            found = found.filter(pa.array([value is not None for value in values[low:high]]))
+        return found
 
 
-def _event_columns(pairs: Pairs, broken: bool) -> dict[str, Any]:
-    """What the events themselves say; nulls where there is none."""
-    stamps = [stamp for _, stamp in pairs]
-    if broken:
-        found = [event for event, _ in pairs]
-        whole = [event for event in found if event is not None]
-        places = iter(range(len(whole)))
-        take = pa.array([None if event is None else next(places) for event in found], pa.int64())
-        columns = _event_columns([(event, None) for event in whole], broken=False)
-        taken = {name: pa.array(values).take(take) for name, values in columns.items()}
-        return {**taken, "stamp": pa.array(stamps, pa.string())}
-    events: list[Any] = [event for event, _ in pairs]
-    publisher = pa.array([each.publisher for each in events], pa.string())
-    seq = pa.array([each.seq for each in events], pa.int64())
-    return {
-        "event": pc.binary_join_element_wise(publisher, seq.cast(pa.string()), ":"),
-        "publisher": publisher,
-        "seq": seq,
-        "published_at": pa.array([each.published_at for each in events], pa.float64()),
-        "attributes": _texts([each.value for each in events]),
-        "stamp": pa.array(stamps, pa.string()),
-    }
+def _facts(columns: list[Any], runs: Sequence[Run], text: Any) -> Any:
+    """Keys or headers, which few events have."""
+    if not any(columns):
+        return pa.nulls(sum(run.count for run in runs), pa.string())
+    found: list[str | None] = []
+    for column, run in zip(columns, runs, strict=True):
+        each = column or (None,) * run.count
+        found += [None if one is None else text(one) for one in each]
+    return pa.array(found, pa.string())
 
 
-def _texts(values: list[Mapping[str, Scalar]]) -> Any:
+def _json(headers: Any) -> str:
+    return _encoder.encode(headers).decode()
+
+
+def _texts(values: list[dict[str, Any]]) -> Any:
     """Attributes as JSON; numbers that JSON does not have are NaN and Infinity, as matching and
     the judges of traces read them. msgspec would make null of them."""
     lines = _encoder.encode_lines(values)
-    if b"null" in lines and not all(_is_finite(n) for value in values for n in value.values()):
-        return pa.array(map(_encode_all, values), pa.string())
+    if b"null" in lines and not all(map(_is_finite, values)):
+        return pa.array(map(_with_infinities, values), pa.string())
     # Texts lie one behind the other, as Arrow wants them. No JSON has a line break inside.
     ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == _LINE_BREAK) - np.arange(len(values))
     offsets = np.append(0, ends).astype(np.int32)
@@ -188,12 +158,14 @@ def _texts(values: list[Mapping[str, Scalar]]) -> Any:
     )
 
 
-def _is_finite(value: Scalar) -> bool:
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_finite, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_finite, value))
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def _reasons(reasons: list[str | None] | None, counts: Sequence[int], rows: int) -> Any:
-    if reasons is None:
-        return pa.nulls(rows, pa.string())
-    told = [reason for reason, count in zip(reasons, counts, strict=True) for _ in range(count)]
-    return pa.array(told, pa.string())
+def _with_infinities(value: dict[str, Any]) -> str:
+    plain = msgspec.to_builtins(value, str_keys=True)
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))

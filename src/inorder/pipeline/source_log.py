@@ -1,78 +1,71 @@
-"""What the Spark source wants of a broker: which topics, how far they reach, and a slice of one.
+"""What the Spark source wants of what it reads: how far it reaches, and the events of a range.
 
-A new broker is one more class with these five verbs and one more line in `_OPENERS`. It is opened
-where it is needed, by the driver to plan and by every task to read, from the settings alone.
+A source is one log, of a broker or a trace folder. It is opened where it is needed, by the driver
+to plan and by every task to read, from the settings alone. Offsets here are half-open ranges; what
+people and checkpoints are told is the position that is done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from inorder.core.errors import UnknownName
 from inorder.pipeline.source_options import Settings
 
-# Columns of an event; offset counts the events of its topic, arrival those of the whole log.
+# Columns of an event of a log. `position` is its number in the order that all subscribers share.
 EVENT_COLUMNS = {
     "topic": "string",
     "offset": "bigint",
-    "arrival": "bigint",
+    "position": "bigint",
+    "log": "string",
     "event": "string",
     "publisher": "string",
+    "epoch": "bigint",
     "seq": "bigint",
+    "key": "string",
+    "headers": "string",
     "published_at": "double",
-    "received_at": "double",
+    "stored_at": "double",
     "attributes": "string",
-    "stamp": "string",
-    "guarantee": "string",
+    "value": "binary",
 }
 # Why a row could not be used; only if asked for.
 QUARANTINE = "quarantine"
 
 
-class Slice(Struct, frozen=True, gc=False):
-    """Events of one topic, from `start` up to before `end`."""
-
-    topic: str
-    start: int
-    end: int
-
-
-# Events of one topic that arrived one after the other: topic, first offset, number.
-Run = tuple[str, int, int]
-
-
 class Extent(Struct, frozen=True, gc=False):
-    """The first offset a topic still has, and the one its next event will have."""
+    """The identity of what is read, the first offset it still has, and the one behind its stable
+    end."""
 
+    order: str
     first: int
     next: int
 
 
 class Log(Protocol):
-    """A broker's log, open for reading."""
+    """Something to read, open."""
 
     def columns(self) -> dict[str, str]:
         """Names and Spark types of what `batches` gives, without the quarantine."""
 
-    def extents(self) -> dict[str, Extent]:
-        """All topics there are at this moment."""
+    def extent(self) -> Extent:
+        """How far it reaches at this moment."""
 
-    def arrived(self, waiting: Sequence[Slice]) -> Iterator[Run]:
-        """The events of these slices in the order of their arrival; runs may reach beyond them."""
+    def mark(self, offset: int) -> str:
+        """What the past below an offset looks like; empty if nobody can say."""
 
-    def batches(self, topic: str, start: int, end: int) -> Iterator[Any]:
-        """The events from `start` up to before `end` as Arrow record batches, in order."""
+    def at(self, time: float) -> int:
+        """The first offset stored at that time or after."""
+
+    def reach(self, start: int, stop: int, rows: int) -> int:
+        """The offset behind so many wanted rows from `start` on, and `stop` if there are fewer."""
+
+    def batches(self, start: int, stop: int) -> Iterator[Any]:
+        """The wanted rows from `start` up to before `stop` as Arrow record batches, in order."""
 
     def close(self) -> None: ...
-
-
-def _sqlite(settings: Settings) -> Log:
-    from inorder.pipeline.source_sqlite import SqliteLog
-
-    return SqliteLog(settings)
 
 
 def _trace(settings: Settings) -> Log:
@@ -81,11 +74,15 @@ def _trace(settings: Settings) -> Log:
     return TraceLog(settings)
 
 
-_OPENERS: dict[str, Callable[[Settings], Log]] = {"sqlite": _sqlite, "trace": _trace}
+def _broker(settings: Settings) -> Log:
+    from inorder.pipeline.source_broker import BrokerLog
+
+    return BrokerLog(settings)
+
+
+_OPENERS: dict[str, Callable[[Settings], Log]] = {"trace": _trace}
 
 
 def open_log(settings: Settings) -> Log:
     """The log these settings mean; `Misuse` or `Damaged` if it cannot be read."""
-    if settings.scheme not in _OPENERS:
-        raise UnknownName("scheme of a url", settings.scheme, sorted(_OPENERS))
-    return _OPENERS[settings.scheme](settings)
+    return _OPENERS.get(settings.scheme, _broker)(settings)

@@ -25,6 +25,7 @@ from inorder.pipeline.boundary import boundary
 from inorder.pipeline.coded import Array, Log, Rows, edges_of
 from inorder.pipeline.hashed import factorize, repeats, unique
 from inorder.pipeline.inversions import Closest, Disagreements, Lines, disagreements
+from inorder.pipeline.position import Positions
 from inorder.pipeline.session import cores
 from inorder.pipeline.unique import repeated
 
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
 class Order:
     """Gathers the steps of all subscribers slice by slice, then judges."""
 
-    def __init__(self, slices: int) -> None:
+    def __init__(self, slices: int, positions: Positions | Verdict) -> None:
         self._in_memory = slices <= 1
+        self._positions = positions  # or why there is nothing to compare with
         self._sequences: Rows | None = None
         self._steps: list[tuple[Array, Array]] = []  # codes of e, codes of f
         self._step_count = 0
@@ -49,6 +51,8 @@ class Order:
         sequences = first_in_order(rows, mask)
         self.subscribers += len(rows.subscribers)
         self.in_order_deliveries += len(sequences)
+        if isinstance(self._positions, Positions):
+            self._positions.add(sequences)
         first, then = steps(sequences)
         self._step_count += len(first)
         if self._in_memory:
@@ -80,7 +84,11 @@ class Order:
         witness = self.crossings[0] if self.crossings else None
         if not limit:
             also = _judge_tangles(log, tangles, witness)
-        return judged("total", found.violations, counts, witness, {"acyclic": also})
+        positions = self._positions
+        if isinstance(positions, Positions):
+            positions = positions.verdict(log)
+        related = {"acyclic": also, "position": positions}
+        return judged("total", found.violations, counts, witness, related)
 
     def _tangles(self) -> _Tangles:
         if self._sequences is not None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from inorder.cli.job import PipelineJob, job_of
 from inorder.cli.job import pipeline as job_pipeline
 from inorder.core.errors import InorderError
-from tests.cli.job.test_pipeline_job import delivered, plain, publish, quiet
+from tests.cli.job.test_pipeline_job import damage, delivered, plain, publish, quiet
 
 
 @pytest.mark.parametrize(
@@ -26,7 +24,6 @@ from tests.cli.job.test_pipeline_job import delivered, plain, publish, quiet
         ("source", {"url": "sqlit:///shop.db"}),
         ("publishers", {"count": 0}),
         ("publishers", {"rate": -1.0}),
-        ("publishers", {"guarantee": "totl"}),
     ],
 )
 def test_a_wrong_value_is_said_before_anything_starts(tmp_path, table, change):
@@ -57,13 +54,11 @@ def test_a_job_without_subscriptions_delivers_everything(spark, tmp_path):
     assert len(delivered(variant.folder)["pipeline"]) == 4
 
 
-def damaged_job(spark: Any, folder: Any, mode: str, subscriptions: list[Any]) -> tuple[int, Any]:
+def damaged_job(spark: Any, folder: Any, subscriptions: list[Any]) -> tuple[int, Any]:
     """Six events, of which the third cannot be read: rows put aside, and what was delivered."""
     publish(folder, 0, 6)
-    with closing(sqlite3.connect(folder / "shop.db")) as db, db:
-        db.execute("UPDATE log SET message = x'00' WHERE topic = 'orders' AND offset = 1")
-    order = {"guarantee": "total", "mode": mode}
-    job = job_of(plain(folder, order=order, subscriptions=subscriptions))
+    damage(folder, seq=3)
+    job = job_of(plain(folder, subscriptions=subscriptions))
     variants = job.run(lambda: spark, quiet)
     return json.loads(job.as_json(variants))["quarantined"], delivered(variants[0].folder)
 
@@ -76,12 +71,12 @@ def damaged_job(spark: Any, folder: Any, mode: str, subscriptions: list[Any]) ->
 def test_a_damaged_row_is_counted_once(spark, tmp_path, subscriptions):
     """It is matched as if it had no attributes: put aside once for everybody who takes such, and
     gone without a word if nobody does."""
-    assert damaged_job(spark, tmp_path, "tag", subscriptions)[0] == 1
+    assert damaged_job(spark, tmp_path, subscriptions)[0] == 1
 
 
 def test_a_damaged_row_does_not_end_all_deliveries(spark, tmp_path):
-    """Under hold, which is the default, everybody waits for its number for ever."""
-    _, found = damaged_job(spark, tmp_path, "hold", [{"name": "x"}])
+    """Where numbers are waited for, everybody waits for its number for ever."""
+    _, found = damaged_job(spark, tmp_path, [{"name": "x"}])
     assert found["x"] == [1, 2, 4, 5, 6]
 
 

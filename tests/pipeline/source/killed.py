@@ -43,7 +43,7 @@ def main(source: str, target: str, checkpoint: str, fatal: int) -> None:
     )  # fmt: skip
     query = (
         events.writeStream.format("mortal").option("url", f"sqlite:///{target}")
-        .option("guarantee", "none").option("checkpointLocation", checkpoint)
+        .option("checkpointLocation", checkpoint)
         .trigger(availableNow=True).start()
     )  # fmt: skip
     query.awaitTermination()

@@ -1,151 +1,149 @@
-"""Files of the embedded broker, filled with what the real machines diffuse, and read plainly."""
+"""Logs of the embedded broker, filled through the seam, and read plainly."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import random
 import sqlite3
+from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from inorder.brokers.rows import Append, Turn
-from inorder.brokers.sqlite.file import File
-from inorder.core import wire
-from inorder.core.effect import Diffuse, Send
-from inorder.core.machine import make_all
-from inorder.core.settings import convert
-from inorder.guarantee.registry import guarantee
+from inorder.brokers import broker_at
+from inorder.logs.broker import Author, Broker, Log, Run
+from inorder.logs.topics import EVERYTHING
 
-CLIENTS = ("p1", "p2")
+Value = tuple[str, Any]
 
 
-def diffused(name: str, values: list[tuple[str, dict[str, Any]]], seed: int = 0) -> list[Any]:
-    """What the machines of a guarantee diffuse for these publications: (topic, message)."""
-    entry = guarantee(name)
-    options = entry.log.options(convert({}, entry.options, "order"))
-    if "links" in options.__struct_fields__:
-        options = msgspec.structs.replace(options, links="trusted")  # no timers are run here
-    topics = sorted({topic for topic, _ in values})
-    clients = {client: entry.client(client, topics, options) for client in CLIENTS}
-    machines: dict[str, Any] = {**make_all(entry.services(topics, options)), **clients}
-    random_ = random.Random(seed)
-    queue: list[Any] = []
-    found: list[Any] = []
+def with_log(path: Path | str, call: Callable[[Broker, Log], Any]) -> Any:
+    """The answer of a coroutine about the log in a file."""
 
-    def act(who: str, effects: list[Any]) -> None:
-        for effect in effects:
-            if isinstance(effect, Send):
-                queue.append((who, effect.target, effect.message))
-            elif isinstance(effect, Diffuse):
-                found.append((effect.topic, effect.message))
+    async def opened() -> Any:
+        broker = broker_at(f"sqlite:///{path}?durable=no", 10.0)
+        await broker.open()
+        try:
+            [log] = await broker.logs(EVERYTHING)
+            return await call(broker, log)
+        finally:
+            await broker.close()
 
-    def drain(now: float) -> None:
-        while queue:
-            source, target, message = queue.pop(0)
-            act(target, machines[target].receive(source, message, now))
-
-    for number, (topic, value) in enumerate(values):
-        who = random_.choice(CLIENTS)
-        act(who, clients[who].publish(topic, value, number * 0.01))
-        if random_.random() < 0.05:
-            drain(number * 0.01)
-    drain(len(values) * 0.01)
-    return found
+    return asyncio.run(opened())
 
 
-def fill(path: Path, name: str, messages: list[Any], turns: int = 1) -> None:
-    """Append messages in several transactions."""
-    stamped = guarantee(name).log.stamped
-    file = File(path, durable=False)
-    for topic in sorted({topic for topic, _ in messages}):
-        assert file.declare(topic, name) == name
-    appends = [Append(t, wire.encode(m), len(stamped(m))) for t, m in messages]
-    size = -(-len(appends) // turns) or 1
-    for low in range(0, len(appends), size):
-        file.write(Turn(appends=appends[low : low + size]))
-    file.close()
+def fill(
+    path: Path, values: list[Value], publisher: str = "p", epoch: int = 1, **facts: Any
+) -> None:
+    """Append events, of one life, behind what it has published before."""
+
+    async def append(broker: Broker, log: Log) -> None:
+        author = Author(publisher, epoch, True)
+        sequence = (await broker.last(log, author) or 0) + 1
+        runs = []
+        for topic, some in groupby(values, key=lambda value: value[0]):
+            packed = [value for _, value in some]
+            array = msgspec.msgpack.encode(packed)
+            runs.append(Run(topic, publisher, epoch, sequence, len(packed), array, **facts))
+            sequence += len(packed)
+        if runs:
+            await broker.append(log, author, runs)
+
+    with_log(path, append)
 
 
-def random_values(seed: int, rows: int, topics: list[str]) -> list[tuple[str, dict[str, Any]]]:
-    random_ = random.Random(seed)
+def numbered(topic: str, count: int, low: int = 0) -> list[Value]:
+    return [(topic, {"n": n}) for n in range(low, low + count)]
+
+
+def random_log(path: Path, seed: int, appends: int = 12) -> None:
+    """Many topics, publishers and lives; some events have keys, some were erased."""
+    rng = random.Random(seed)
+    topics = ["orders.eu", "orders.us", "payments", "stock"]
+    lives = {"p": 1, "q": 1}
+    for _ in range(appends):
+        publisher = rng.choice([*lives])
+        lives[publisher] += rng.random() < 0.2
+        count = rng.randint(1, 9)
+        topic = rng.choice(topics)
+        keys = tuple(rng.choice([None, "k", "ключ"]) for _ in range(count))
+        headers = tuple(rng.choice([None, {"trace": "1"}]) for _ in range(count))
+        facts = {"keys": keys, "headers": headers} if rng.random() < 0.5 else {}
+        values = [(topic, any_value(rng)) for _ in range(count)]
+        fill(path, values, publisher, lives[publisher], published_at=rng.random(), **facts)
+    with_log(path, lambda broker, log: _erase(broker, log, rng))
+
+
+async def _erase(broker: Broker, log: Log, rng: random.Random) -> None:
+    end = (await broker.settle([log]))[log.identity]
+    for offset in rng.sample(range(end.first, end.stable), 3):
+        await broker.erase(log, offset)
+
+
+def any_value(rng: random.Random) -> Any:
     words = ["", "plain", "line\nbreak", 'quo"te', "Zürich", "\u0000", "emoji 🙂"]
-    kinds = [lambda: random_.choice(words), lambda: random_.randint(-(2**62), 2**62),
-             lambda: random_.random(), lambda: random_.random() < 0.5, lambda: None,
-             lambda: random_.choice([math.inf, -math.inf, math.nan])]  # fmt: skip
-    return [
-        (
-            random_.choice(topics),
-            {f"k{key}": random_.choice(kinds)() for key in range(random_.randint(0, 3))},
-        )
-        for _ in range(rows)
-    ]
+    kinds = [lambda: rng.choice(words), lambda: rng.randint(-(2**62), 2**62), rng.random,
+             lambda: rng.random() < 0.5, lambda: None, lambda: [1, {"deep": b"\xff"}],
+             lambda: rng.choice([math.inf, -math.inf, math.nan])]  # fmt: skip
+    if rng.random() < 0.1:
+        return rng.randbytes(3)
+    return {f"k{key}": rng.choice(kinds)() for key in range(rng.randint(0, 3))}
 
 
-def random_log(path: Path, seed: int, rows: int = 60) -> None:
-    """A file with topics of every guarantee."""
-    for name, topics in (("none", ["plain"]), ("fifo", ["f1", "f2"]), ("total", ["t1", "t2"])):
-        values = random_values(seed, rows, topics)
-        fill(path, name, diffused(name, values, seed), turns=1 + seed % 3)
-
-
-def batched(rows: int, size: int, topic: str = "orders") -> list[Any]:
-    """Total order's messages of `size` events each."""
-    from inorder.core.event import Event
-    from inorder.protocols.total.messages import Events
-
-    return [
-        (
-            topic,
-            Events(topic, low + 1, 0, (("payments", low // 3),), tuple(
-                Event("p", low + place + 1, topic, {"n": low + place}, float(low))
-                for place in range(min(size, rows - low)))),
-        )
-        for low in range(0, rows, size)
-    ]  # fmt: skip
-
-
-def plain_rows(path: Path, start: dict[str, int] | None = None) -> list[tuple[Any, ...]]:
+def plain_rows(path: Path) -> list[tuple[Any, ...]]:
     """The events of a file by the shortest way there is: no columns, no batches, no Spark."""
-    found = []
-    db = sqlite3.connect(path)
-    names = dict(db.execute("SELECT topic, guarantee FROM topics"))
-    for id, topic, offset, at, blob in db.execute(
-        "SELECT id, topic, offset, at, message FROM log ORDER BY topic, offset"
-    ):
-        log = guarantee(names[topic]).log
-        message = wire.Decoder(log.messages).decode(blob)
-        for place, (event, stamp) in enumerate(log.stamped(message), offset):
-            if place < (start or {}).get(topic, 0):
-                continue
-            found.append((
-                topic, place, id, event.id, event.publisher, event.seq, event.published_at, at,
-                text_of(event.value), stamp, names[topic],
-            ))  # fmt: skip
-    db.close()
-    return found
+
+    async def read(broker: Broker, log: Log) -> list[tuple[Any, ...]]:
+        found = []
+        end = (await broker.settle([log]))[log.identity]
+        offset = end.first
+        while offset < end.stable:
+            rows = await broker.read(log, offset, 1, EVERYTHING)
+            for run in rows.runs:
+                for place, value in enumerate(msgspec.msgpack.decode(run.values)):
+                    if value is not None:
+                        found.append(_row(log, run, place, value))
+            offset = rows.upto
+        return found
+
+    return with_log(path, read)
 
 
-def text_of(value: dict[str, Any]) -> str:
+def _row(log: Log, run: Run, place: int, value: Any) -> tuple[Any, ...]:
+    seq, at = run.sequence + place, run.offset + place
+    headers = run.headers[place] if run.headers else None
+    return (
+        run.topic, at, at, log.identity, f"{run.publisher}:{run.epoch}:{seq}", run.publisher,
+        run.epoch, seq, run.keys[place] if run.keys else None,
+        None if headers is None else msgspec.json.encode(headers).decode(),
+        run.published_at, run.stored_at, text_of(value), value if isinstance(value, bytes) else
+    None, )  # fmt: skip
+
+
+def text_of(value: Any) -> str:
+    if isinstance(value, bytes):
+        return "{}"
     if any(isinstance(each, float) and not math.isfinite(each) for each in value.values()):
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        plain = msgspec.to_builtins(value)
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
     return msgspec.json.encode(value).decode()
 
 
-def spoil(path: Path, topic: str, offset: int, column: str = "message") -> None:
-    """Flip one bit of the row that begins at an offset."""
+def remove(path: Path, below: int) -> None:
+    with_log(path, lambda broker, log: broker.remove(log, below))
+
+
+def spoil(path: Path, offset: int) -> None:
+    """Flip one bit of the row that holds an offset."""
     db = sqlite3.connect(path)
-    if column == "message":
-        (blob,) = db.execute(
-            "SELECT message FROM log WHERE topic = ? AND offset = ?", (topic, offset)
-        ).fetchone()
-        changed = bytes([*blob[:-3], blob[-3] ^ 4, *blob[-2:]])
-    else:
-        changed = 7
-    db.execute(
-        f"UPDATE log SET {column} = ? WHERE topic = ? AND offset = ?", (changed, topic, offset)
-    )
+    last, body = db.execute(
+        "SELECT last, body FROM log WHERE last >= ? ORDER BY last LIMIT 1", (offset,)
+    ).fetchone()
+    changed = bytes([*body[:-2], body[-2] ^ 4, body[-1]])
+    db.execute("UPDATE log SET body = ? WHERE last = ?", (changed, last))
     db.commit()
     db.close()

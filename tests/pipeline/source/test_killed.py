@@ -11,8 +11,7 @@ from tests.pipeline.source import logs
 
 def test_every_row_is_written_once_though_the_driver_is_killed(tmp_path):
     source, target, checkpoint = tmp_path / "a.db", tmp_path / "b.db", tmp_path / "c"
-    values = [("plain", {"n": n}) for n in range(100)]
-    logs.fill(source, "none", logs.diffused("none", values))
+    logs.fill(source, logs.numbered("plain", 100))
 
     def run(fatal):
         command = [sys.executable, "-m", "tests.pipeline.source.killed",
@@ -27,5 +26,5 @@ def test_every_row_is_written_once_though_the_driver_is_killed(tmp_path):
     done = run(-1)
     assert done.returncode == 0, done.stderr
     assert sorted(each.name for each in (checkpoint / "commits").glob("[0-9]*")) == ["0", "1", "2"]
-    found = sorted(row[3] for row in logs.plain_rows(target))
-    assert found == sorted(row[3] for row in logs.plain_rows(source))
+    found = sorted(row[12] for row in logs.plain_rows(target))
+    assert found == sorted(row[12] for row in logs.plain_rows(source))

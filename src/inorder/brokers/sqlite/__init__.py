@@ -1,5 +1,5 @@
-"""The file behind the embedded broker: topic logs, mailboxes, machines' records, and who owns what.
+"""A log in a SQLite file: durable, without a server, for the processes of one host.
 
-One SQLite file (schema.py), opened by any number of processes of one host (file.py). The live bus
-writes it, the Spark source reads it.
+A row is a block of events (block.py), behind verbs that are turns (file.py) under a lock, with a
+witness beside the file (witness.py); an asyncio face with two threads (broker.py).
 """

@@ -1,8 +1,7 @@
-"""sqlite:///FILE.db: a durable broker without a server, for the processes of one host.
+"""sqlite:///FILE.db: a durable log without a server, for the processes of one host.
 
-One thread writes (a commit may wait for the disk), one reads, and one watches: SQLite tells nobody
-that something was written, so the watcher asks for the file's version, often while there is
-traffic and rarely when there is none. Asking costs microseconds and touches no page.
+One thread writes (a commit waits for the disk), one reads. A writer tells all who listen by a
+datagram (wake.py); beneath it every listener looks at the file's version now and then.
 
 `sqlite:///file.db` is relative to the working folder, `sqlite:////folder/file.db` is absolute;
 `?durable=no` does not wait for the disk at every commit.
@@ -11,138 +10,228 @@ traffic and rarely when there is none. Asking costs microseconds and touches no 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from threading import Event, Thread
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TypeVar
 
-from inorder.brokers.rows import LogRow, MailRow, TopicRow, Turn
+from inorder.brokers import chosen
+from inorder.brokers.sqlite import changing, reading
 from inorder.brokers.sqlite.file import File
-from inorder.core.errors import InorderError, Misuse, Refused
+from inorder.brokers.sqlite.wake import Listener, Waker
+from inorder.core.errors import Misuse, Refused
+from inorder.core.limits import EVENT_BYTES_MAX
+from inorder.logs.broker import Author, End, Log, Rows, Run, Stored, Traits
+from inorder.logs.coordinator import Coordinator
+from inorder.logs.topics import Topics
 
-# Between two looks at the file: just after something was new, and when all is quiet.
-WATCH_BUSY_S = 0.001
-WATCH_QUIET_S = 0.005
-# How long "just after" lasts.
-BUSY_S = 0.25
+# Between two looks at the file's version by one who waits: datagrams are quick, but may be lost.
+POLL_S = 0.05
 
 T = TypeVar("T")
 
 
-class SqliteBroker:
-    """A connection to a file."""
+class Worker:
+    """A thread that makes one call after the other."""
 
-    def __init__(self, rest: str, wait_s: float) -> None:
-        path, _, query = rest.partition("?")
-        if not path.startswith("/") or path == "/":
-            raise Misuse(f"sqlite://{rest}: write sqlite:///FILE.db")
-        if query not in ("", "durable=yes", "durable=no"):
-            raise Misuse(f"sqlite://{rest}: the one option is durable=yes or durable=no")
-        self._path = path[1:]
-        self._durable = query != "durable=no"
+    def __init__(self, name: str) -> None:
+        self._calls: SimpleQueue[Any] = SimpleQueue()
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def do(self, call: Callable[..., T], *values: Any, **named: Any) -> asyncio.Future[T]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._calls.put((loop, future, call, values, named))
+        return future
+
+    def stop(self) -> None:
+        """Behind what is under way."""
+        self._calls.put(None)
+
+    def _run(self) -> None:
+        while (job := self._calls.get()) is not None:
+            loop, future, call, values, named = job
+            result, failure = None, None
+            try:
+                result = call(*values, **named)
+            except BaseException as error:
+                failure = error
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle, future, result, failure)
+            del job, future, result, failure
+
+
+def _settle(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+    if future.done():
+        return  # cancelled meanwhile
+    if failure is None:
+        future.set_result(result)
+    else:
+        future.set_exception(failure)
+
+
+class SqliteBroker:
+    """A connection to a file, and its coordinator."""
+
+    def __init__(self, place: str, options: dict[str, str], wait_s: float) -> None:
+        url = f"sqlite://{place}"
+        if not place.startswith("/") or place == "/":
+            raise Misuse(f"{url}: write sqlite:///FILE.db")
+        durable = chosen(url, options, {"durable": ("yes", "no")})["durable"] == "yes"
+        self.traits = Traits(
+            wakes=True, refuses_repeats=True, atomic=True, shares=True, durable=durable,
+            event_bytes=EVENT_BYTES_MAX,
+        )  # fmt: skip
+        self.path = place[1:]
         # Half the caller's patience, so that there is an answer before it runs out.
         self._busy_s = wait_s / 2
-        self._holder = ""
-        self._closed = Event()
+        self._is_open = False
 
-    async def open(self, holder: str, arrived: Callable[[], None]) -> None:
-        self._holder = holder
-        self._arrived = arrived
-        self._loop = asyncio.get_running_loop()
-        self._writer = ThreadPoolExecutor(1, "inorder-write")
-        self._reader = ThreadPoolExecutor(1, "inorder-read")
-        files: list[File] = []
+    async def open(self) -> None:
+        self._pid = os.getpid()
+        self._writer, self._reader = Worker("inorder-write"), Worker("inorder-read")
         try:
-            for thread in (self._writer, self._reader, self._reader):
-                files.append(await self._loop.run_in_executor(thread, self._open))
+            self._out = await self._writer.do(self._file)
+            try:
+                self._in = await self._reader.do(self._file)
+            except BaseException:
+                self._out.close()
+                raise
         except BaseException:
-            for file in files:
-                file.close()
-            self._writer.shutdown(wait=False)
-            self._reader.shutdown(wait=False)
+            self._writer.stop()
+            self._reader.stop()
             raise
-        self._out, self._in, watched = files
-        self._watcher = Thread(target=self._watch, args=[watched], daemon=True)
-        self._watcher.start()
+        self._log = Log(self._out.identity, f"sqlite:///{self.path}")
+        self._listener = Listener(self._log.identity)
+        self._waker = Waker(self._log.identity)
+        self._version = -1, 0
+        self._is_open = True
 
-    def _open(self) -> File:
-        return File(self._path, durable=self._durable, busy_s=self._busy_s)
+    def _file(self) -> File:
+        return File(self.path, durable=self.traits.durable, busy_s=self._busy_s)
 
     async def close(self) -> None:
-        self._closed.set()
-        await asyncio.to_thread(self._watcher.join)
-        # Behind whatever is still being read and written; nobody comes behind these.
-        await self._loop.run_in_executor(self._reader, self._in.close)
-        await self._loop.run_in_executor(self._writer, self._out.close)
-        self._reader.shutdown()
-        self._writer.shutdown()
+        if not self._is_open:
+            return
+        self._is_open = False
+        if self._pid != os.getpid():
+            return  # these threads are the parent's
+        self._listener.close()
+        # Behind what is still being read and written; nothing comes behind these.
+        closing = self._reader.do(self._in.close), self._writer.do(self._out.close)
+        self._reader.stop()
+        self._writer.stop()
+        await asyncio.gather(*closing)
 
-    def _watch(self, file: File) -> None:
-        """Ring when somebody has written, ourselves included: that costs one look in vain."""
-        seen = 0
-        changed_at = time.monotonic()
-        try:
-            while not self._closed.is_set():
-                busy = time.monotonic() - changed_at < BUSY_S
-                time.sleep(WATCH_BUSY_S if busy else WATCH_QUIET_S)
-                try:
-                    version = file.version()
-                except InorderError:
-                    version = -1  # whoever reads the file will hear why
-                if version != seen:
-                    seen = version
-                    changed_at = time.monotonic()
-                    self._loop.call_soon_threadsafe(self._arrived)
-        except RuntimeError:
-            pass  # the loop is closed: nobody listens any more
-        finally:
-            file.close()
+    @property
+    def coordinator(self) -> Coordinator:
+        return self
 
-    async def _writing(self, call: Callable[[], T]) -> T:
-        self._check_open()
-        return await self._loop.run_in_executor(self._writer, call)
+    def _check(self) -> None:
+        if not self._is_open:
+            raise Refused(f"{self.path}: the connection is closed")
+        if self._pid != os.getpid():
+            raise Misuse(f"{self.path} was opened by another process, before a fork")
 
-    async def _reading(self, call: Callable[[], T]) -> T:
-        self._check_open()
-        return await self._loop.run_in_executor(self._reader, call)
+    async def _write(self, call: Callable[..., T], *values: Any, **named: Any) -> T:
+        self._check()
+        return await self._writer.do(call, *values, **named)
 
-    def _check_open(self) -> None:
-        if self._closed.is_set():
-            raise Refused(f"{self._path}: the bus was closed")
+    async def _read(self, call: Callable[..., T], *values: Any) -> T:
+        self._check()
+        return await self._reader.do(call, *values)
 
-    async def declare(self, topic: str, guarantee: str) -> str:
-        return await self._writing(lambda: self._out.declare(topic, guarantee))
+    # Logs.
 
-    async def topics(self) -> list[TopicRow]:
-        return await self._reading(lambda: self._in.topics())
+    async def logs(self, topics: Topics) -> Sequence[Log]:
+        self._check()
+        return [self._log]
 
-    async def claim(self, node: str) -> int | None:
-        return await self._writing(lambda: self._out.claim(node, self._holder, time.time()))
+    async def append(self, log: Log, author: Author, runs: Sequence[Run]) -> Stored:
+        return Stored(await self._write(self._append, author, runs))
 
-    async def owner_lives(self, node: str) -> bool:
-        return await self._reading(lambda: self._in.owner_lives(node, time.time(), self._holder))
+    def _append(self, author: Author, runs: Sequence[Run]) -> range:
+        stored = self._out.append(author, runs)
+        self._waker.ring()
+        return stored
 
-    async def renew(self, owned: dict[str, int]) -> list[str]:
-        return await self._writing(lambda: self._out.renew(owned, time.time()))
+    async def shut(self, log: Log, author: Author) -> int:
+        return await self._write(self._shut, author)
 
-    async def release(self, owned: dict[str, int]) -> None:
-        await self._writing(lambda: self._out.release(owned))
+    def _shut(self, author: Author) -> int:
+        offset = self._out.shut(author)
+        self._waker.ring()
+        return offset
 
-    async def drop_mail(self, kept: Sequence[str]) -> None:
-        await self._writing(lambda: self._out.drop_mail(kept, time.time()))
+    async def last(self, log: Log, author: Author) -> int | None:
+        return await self._write(self._out.within, self._out.facts.last, author)
 
-    async def records(self, node: str) -> list[bytes]:
-        return await self._writing(lambda: self._out.records(node))
+    async def read(self, log: Log, offset: int, limit: int, topics: Topics) -> Rows:
+        return await self._read(reading.read, self._in, offset, limit, topics)
 
-    async def write(self, turn: Turn) -> int:
-        return await self._writing(lambda: self._out.write(turn))
+    async def settle(self, logs: Sequence[Log]) -> Mapping[str, End]:
+        end = await self._read(reading.settle, self._in)
+        return {log.identity: end for log in logs if log.identity == self._log.identity}
 
-    async def news(self, targets: Sequence[str]) -> tuple[list[MailRow], int]:
-        return await self._reading(lambda: (self._in.mail(targets), self._in.last_id()))
+    async def at(self, log: Log, time: float) -> int:
+        return await self._read(reading.at, self._in, time)
 
-    async def log(self, topics: Sequence[str], after: int, up_to: int) -> tuple[list[LogRow], int]:
-        return await self._reading(lambda: self._in.log(topics, after, up_to))
+    async def mark(self, log: Log, offset: int) -> bytes | None:
+        return await self._read(reading.mark, self._in, offset)
 
-    async def id_of(self, topic: str, offset: int) -> int | None:
-        return await self._reading(lambda: self._in.id_of(topic, offset))
+    async def erase(self, log: Log, offset: int) -> None:
+        await self._write(changing.erase, self._out, offset)
+
+    async def remove(self, log: Log, below: int) -> None:
+        await self._write(changing.remove, self._out, below)
+
+    async def moved(self, ends: Mapping[str, int], timeout: float) -> None:
+        known = ends.get(self._log.identity)
+        until = time.monotonic() + timeout
+        while known is None or await self._read(self._end) <= known:
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+            await self._listener.heard(min(left, POLL_S))
+            self._check()
+
+    def _end(self) -> int:
+        """The end of the log, as the reader sees it; asked for only if somebody has written."""
+        version = self._in.version()
+        if version != self._version[0]:
+            self._version = version, self._in.seen(self._in.end)
+        return self._version[1]
+
+    async def status(self) -> dict[str, Any]:
+        return await self._read(reading.status, self._in)
+
+    # The coordinator.
+
+    async def append_if(self, key: str, number: int, value: bytes) -> bytes:
+        return await self._write(self._out.within, self._out.facts.append_if, key, number, value)
+
+    async def read_from(self, key: str, number: int) -> Sequence[tuple[int, bytes]]:
+        return await self._read(self._in.seen, self._in.facts.read_from, key, number)
+
+    async def final(self, key: str) -> int:
+        return await self._read(self._in.seen, self._in.facts.final, key)
+
+    async def keys(self, prefix: str) -> Sequence[str]:
+        return await self._read(self._in.seen, self._in.facts.keys, prefix)
+
+    async def forget(self, key: str, below: int) -> None:
+        await self._write(self._out.within, self._out.facts.forget, key, below)
+
+    async def put(self, key: str, value: bytes, epoch: int, durable: bool = True) -> None:
+        put = self._out.facts.put
+        await self._write(self._out.within, put, key, value, epoch, durable=durable)
+
+    async def get(self, key: str) -> tuple[bytes, int] | None:
+        return await self._read(self._in.seen, self._in.facts.get, key)
+
+    async def drop(self, key: str) -> None:
+        await self._write(self._out.within, self._out.facts.drop, key)

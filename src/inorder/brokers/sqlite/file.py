@@ -1,15 +1,14 @@
-"""One connection to the file, for one thread.
+"""One connection to a file, for one thread.
 
-Rule 1: a turn is one transaction, durable when `write` returns (WAL, synchronous = FULL; `durable
-        = False` gives up the last instants before a power cut, not before a crash of the process).
-        Mail alone does not wait for the disk: a power cut may lose it, and its senders repeat it.
-Rule 2: whoever writes for a machine shows its token inside the transaction; who has been replaced
-        gets `Replaced`, and nothing is written.
-Rule 3: `write` either happened, or raised `Refused` (nothing was written, and nothing will be), or
-        raised `Unsure` (the disk failed at the commit itself).
-Rule 4: a blob whose checksum is wrong is never handed out: `Damaged`, or an empty message where
-        mail is concerned, which its sender will repeat.
-Rule 5: only errors of ours leave. A file that is not ours is not touched.
+Rule 1: what changes the file is a turn: one transaction, under the lock, conditional on the tail
+        that is known, then the witness, then a look at whether the file is still in its place. Only
+        then it has happened.
+Rule 2: a turn is on the disk when it ends (WAL, synchronous = FULL), if it is `durable`. A file
+        opened with durable=no waits once in a million offsets: what may be used is written down,
+        and after a power cut the log goes on above it.
+Rule 3: a turn either happened, or raised `Refused` or `Replaced` (nothing was written, and nothing
+        will be), or raised something else, and then it may have happened.
+Rule 4: only errors of ours leave. A file that is not ours is not touched.
 """
 
 from __future__ import annotations
@@ -18,20 +17,29 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from zlib import crc32
+from typing import Any, NamedTuple, TypeVar
 
-from inorder.brokers.room import check_room
-from inorder.brokers.rows import Append, LogRow, MailRow, TopicRow, Turn
-from inorder.brokers.sqlite.schema import FORMAT, TABLES
+from inorder.brokers import runs
+from inorder.brokers.sqlite import block, facts
+from inorder.brokers.sqlite.witness import Witness, log
 from inorder.core.errors import Damaged, Misuse, Refused, Replaced, Unsure
-from inorder.core.limits import (
-    LOG_BYTES_AT_ONCE,
-    MAIL_AT_ONCE,
-    MAIL_BYTES_AT_ONCE,
-    OWNER_SILENT_S_MAX,
+from inorder.core.limits import CEILING_STEP, EVENT_BYTES_MAX
+from inorder.logs.broker import Author, Run
+
+FORMAT = 2
+APPLICATION = int.from_bytes(b"inor")
+
+TABLES = (
+    """
+CREATE TABLE log (
+  last INTEGER PRIMARY KEY, n INTEGER NOT NULL, head BLOB NOT NULL, seal BLOB NOT NULL,
+  body BLOB NOT NULL
+)
+""",
+    facts.TABLE,
 )
 
 # SQLite's primary result codes (the low byte of an extended one).
@@ -39,451 +47,366 @@ _BUSY, _LOCKED, _FULL, _PROTOCOL = 5, 6, 13, 15
 # No memory, read-only, interrupted, disk error, full, cannot open: of the moment, or of the place.
 _PASSING = (7, 8, 9, 10, 13, 14)
 
-# Between two tries to make a new file one of ours while others do the same.
 _TRY_AGAIN_S = 0.01
 
-# The rows of a topic that hold its events from one offset on, up to before another.
-_SLICE = (
-    "FROM log WHERE topic = ? AND offset >= coalesce((SELECT max(offset) FROM log"
-    " WHERE topic = ? AND offset <= ?), 0) AND offset < ? ORDER BY offset"
-)
+T = TypeVar("T")
 
-# id, offset, count, at, message, crc
-RawRow = tuple[int, int, int, float, bytes, int]
+
+class Tail(NamedTuple):
+    """Where the log goes on, and what it follows."""
+
+    end: int
+    link: bytes
+    stored_at: float
 
 
 class File:
     """The tables, behind verbs."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        create: bool = True,
-        durable: bool = True,
-        busy_s: float = 5.0,
-    ) -> None:
-        self.path = Path(path)
-        if not create and not self.path.exists():
-            raise Misuse(f"{self.path}: there is no such file")
-        if not self.path.parent.is_dir():
-            raise Misuse(f"{self.path}: there is no folder {self.path.parent}")
-        with _translated(self.path, opening=True):
-            self._db = sqlite3.connect(
-                self.path, timeout=busy_s, isolation_level=None, check_same_thread=False
-            )
+    def __init__(self, path: str | os.PathLike[str], *, durable: bool = True, busy_s: float = 5.0,
+                 create: bool = True, recover: bool = True) -> None:  # fmt: skip
+        self.path = Path(path).absolute()
+        self.durable = durable
+        self._busy_s = busy_s
+        self._version = -1
+        self.tail = Tail(0, b"", 0.0)
+        self._authors: dict[str, tuple[int, int]] = {}
+        self._ceiling = 0
+        self._make(create)
+        self.witness = Witness(self.path)
         try:
-            with _translated(self.path, opening=True):
-                self._prepare(create, durable, time.monotonic() + busy_s)
+            with self.witness.locked(busy_s), translated(self.path, opening=True):
+                self.db = sqlite3.connect(
+                    self.path, timeout=busy_s, isolation_level=None, check_same_thread=False
+                )
+                # Texts in place of bytes are damage for us to name.
+                self.db.text_factory = lambda text: text.decode(errors="replace")
+                self.facts = facts.Facts(self.db, self.path)
+                try:
+                    self._prepare()
+                except BaseException:
+                    self.db.close()
+                    raise
+            if recover:
+                self._recover()
         except BaseException:
-            self._db.close()
+            self.witness.close()
             raise
 
-    def _prepare(self, create: bool, durable: bool, until: float) -> None:
-        db = self._db
-        names = self._names()
-        if names and "about" not in names:
-            raise Misuse(f"{self.path}: is a SQLite file, but not one of inorder's")
+    def _make(self, create: bool) -> None:
+        """Make the file, for its owner only, if there is none."""
+        if not self.path.parent.is_dir():
+            raise Misuse(f"{self.path}: there is no folder {self.path.parent}")
+        if not create and not self.path.exists():
+            raise Misuse(f"{self.path}: there is no such file")
+        # Never a handle of a file that exists: closing it would give up SQLite's locks.
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise Misuse(f"{self.path}: {error.strerror}") from None
+
+    def _prepare(self) -> None:
+        db = self.db
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]
+        if not tables and not self.witness.is_blank():
+            seen = f"is empty, but {self.witness.path} is not: it has lost everything"
+            raise Damaged(str(self.path), f"{seen} (to begin a new log, delete both)")
+        if not tables:
+            db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        elif self._pragma("application_id") != APPLICATION:
+            raise Misuse(f"{self.path}: is a SQLite file, but none that this version has made")
+        elif (number := self._pragma("user_version")) != FORMAT:
+            raise Misuse(f"{self.path}: has format {number}, this version reads {FORMAT}")
+        until = time.monotonic() + self._busy_s
         while True:
             try:
                 db.execute("PRAGMA journal_mode = WAL")
                 break
             except sqlite3.OperationalError as error:
                 # SQLite does not wait here while another process does the same.
-                if _code(error) != _BUSY or time.monotonic() > until:
+                if code_of(error) != _BUSY or time.monotonic() > until:
                     raise
                 time.sleep(_TRY_AGAIN_S)
-        self._durable = durable
-        self._synced = not durable
-        self._sync(durable)
-        if create and not names:
+        self._synced: bool | None = None
+        self._sync(True)
+        if not tables:
             self._create()
-        found = dict(db.execute("SELECT * FROM about")) if "about" in self._names() else {}
-        if found.get("format") != str(FORMAT):
-            raise Misuse(f"{self.path}: is a SQLite file, but not one of inorder's")
-        self.name = found["name"]
+        found = self.facts.get(".identity")
+        if found is None:
+            raise Damaged(str(self.path), "has lost its identity")
+        self.identity = found[0].decode()
+
+    def _pragma(self, name: str) -> Any:
+        return self.db.execute(f"PRAGMA {name}").fetchone()[0]
+
+    def _create(self) -> None:
+        identity = uuid.uuid4().hex
+        self._begin(True)
+        try:
+            for statement in TABLES:
+                self.db.execute(statement)
+            self.db.execute(f"PRAGMA application_id = {APPLICATION}")
+            self.db.execute(f"PRAGMA user_version = {FORMAT}")
+            self.facts.set(".identity", 0, FORMAT, identity.encode())
+            self.facts.set(".start", 0, 1, block.origin(identity))
+        except BaseException:
+            self._roll_back()
+            raise
+        self._commit()
+        self.checkpoint()  # a file whose log is lost is still known as one of ours
+        self.witness.write(identity, 0, block.origin(identity))
+
+    def _recover(self) -> None:
+        """Say what is wrong, and go on above what a power cut may have taken."""
+        try:
+            with self.turn(True):
+                if self._is_unclean:
+                    tail, now = self.tail, self._now()
+                    log.warning(
+                        "%s: was not closed before the machine stopped; what was at offsets %d to"
+                        " %d is lost, if anything was", self.path, tail.end, self._ceiling - 1,
+                    )  # fmt: skip
+                    self._store([block.gap(tail.end, self._ceiling, tail.link, now)], now)
+        except Damaged as error:
+            log.error("%s", error)
+
+    def close(self) -> None:
+        if not self.durable and self._ceiling:
+            with suppress(Damaged, Refused, Unsure), self.turn(True):
+                # Everything below is on the disk with this turn: the next life may go on here.
+                self.facts.set(".ceiling", 0, 0, b"")
+        self.db.close()
+        self.witness.close()
+
+    # Turns.
+
+    @contextmanager
+    def turn(self, durable: bool) -> Iterator[None]:
+        """One transaction; it has happened when this ends."""
+        self.witness.check_place()
+        with self.witness.locked(self._busy_s):
+            before = self.tail
+            try:
+                with translated(self.path):
+                    self._begin(durable)
+                    self._look()
+                    before = self.tail
+                    yield
+                self._commit()
+            except BaseException:
+                self._roll_back()
+                self.tail, self._version = before, -1
+                raise
+            self.witness.write(self.identity, self.tail.end - 1, self.tail.link)
+            self.witness.check_place()
+
+    def within(self, call: Callable[..., T], *values: object, durable: bool = True) -> T:
+        """A call, for instance of `facts`, as a turn."""
+        with self.turn(durable):
+            return call(*values)
+
+    def seen(self, call: Callable[..., T], *values: object) -> T:
+        """A call that only reads."""
+        with self.snapshot():
+            return call(*values)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Everything read inside is of one moment."""
+        self.witness.check_place()
+        with translated(self.path):
+            self._roll_back()
+            self.db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._roll_back()
+
+    def _begin(self, durable: bool) -> None:
+        self._roll_back()  # what an earlier failure may have left open
+        self._sync(durable)
+        self.db.execute("BEGIN IMMEDIATE")
 
     def _sync(self, wanted: bool) -> None:
         """Whether the next commit waits for the disk; what was committed before it then waits, too,
         since the log of the database is one file."""
         if self._synced is not wanted:
-            self._db.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
+            self.db.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
             self._synced = wanted
-
-    def _create(self) -> None:
-        with self._transaction():
-            if not self._names():
-                for statement in TABLES.split(";"):
-                    self._db.execute(statement)
-                facts = [("format", str(FORMAT)), ("name", uuid.uuid4().hex)]
-                self._db.executemany("INSERT INTO about VALUES (?, ?)", facts)
-
-    def _names(self) -> list[str]:
-        return [name for (name,) in self._db.execute("SELECT name FROM sqlite_master")]
-
-    def close(self) -> None:
-        self._db.close()
-
-    # Writing.
-
-    def write(self, turn: Turn, expected: Mapping[str, int] | None = None, digest: str = "") -> int:
-        """Write a turn; returns the id of the last row it appended to the log, 0 if none.
-
-        `expected` are the offsets at which topics must go on: anything else is refused. `digest`
-        tells what is in a batch with a key (see `receipt`).
-        """
-        db = self._db
-        with self._transaction(durable=bool(turn.appends or turn.records or turn.key)):
-            self._check_owners(turn)
-            is_new = self._is_new(turn, digest)
-            last_id = self._append(turn.appends, expected or {}) if is_new else 0
-            db.executemany(
-                "INSERT INTO mail (target, source, message, crc) VALUES (?, ?, ?, ?)",
-                ((m.target, m.source, m.message, crc32(m.message)) for m in turn.mails),
-            )
-            self._record(turn)
-            if turn.taken:
-                db.executemany("DELETE FROM mail WHERE id = ?", ((id,) for id in turn.taken))
-        return last_id
-
-    @contextmanager
-    def _transaction(self, durable: bool = True) -> Iterator[None]:
-        with _translated(self.path):
-            self._roll_back()  # what an earlier failure may have left open
-            self._sync(durable and self._durable)
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                self._roll_back()
-                raise
-        self._commit()
 
     def _commit(self) -> None:
         try:
-            self._db.execute("COMMIT")
+            self.db.execute("COMMIT")
         except sqlite3.Error as error:
             # Before the commit mark was written; after any other error it may have been.
-            refused = _code(error) in (_BUSY, _LOCKED, _FULL)
-            self._roll_back()
+            refused = code_of(error) in (_BUSY, _LOCKED, _FULL)
             kind = Refused if refused else Unsure
             raise kind(f"{self.path}: {error}") from None
 
     def _roll_back(self) -> None:
-        try:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-        except sqlite3.Error:
-            # SQLite rolls back by itself on the errors that end up here.
-            return
+        # SQLite rolls back by itself on the errors that end up here.
+        with suppress(sqlite3.Error):
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
 
-    def _check_owners(self, turn: Turn) -> None:
-        for node, token in turn.owned.items():
-            found = self._db.execute("SELECT token FROM owners WHERE node = ?", (node,)).fetchone()
-            if found is None or found[0] != token:
-                raise Replaced(node, token)
+    def checkpoint(self) -> None:
+        """Empty SQLite's log into the file, if no reader needs it."""
+        with translated(self.path):
+            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _is_new(self, turn: Turn, digest: str) -> bool:
-        """Whether a batch with a key has not been written yet; notes it, and what is in it."""
-        if not turn.key:
-            return True
-        values = sum(append.count for append in turn.appends), time.time()
-        insert = "INSERT OR IGNORE INTO receipts VALUES (?, ?, ?)"
-        is_new = self._db.execute(insert, (turn.key, *values)).rowcount > 0
-        if is_new and digest:
-            self._db.execute(insert, (f"{turn.key}={digest}", *values))
-        return is_new
-
-    def _append(self, appends: list[Append], expected: Mapping[str, int]) -> int:
-        following: dict[str, int] = {}
-        rows: list[tuple[str, int, int, float, bytes, int]] = []
-        now = time.time()
-        for topic, message, count in ((a.topic, a.message, a.count) for a in appends):
-            offset = following.get(topic)
-            if offset is None:
-                offset = self._next(topic)
-                if expected.get(topic, offset) != offset:
-                    told = f"goes on at offset {offset}, not at {expected[topic]}"
-                    raise Refused(f"{self.path}: topic {topic!r} {told}")
-            following[topic] = offset + count
-            rows.append((topic, offset, count, now, message, crc32(message)))
-        self._db.executemany(
-            "INSERT INTO log (topic, offset, count, at, message, crc) VALUES (?, ?, ?, ?, ?, ?)",
-            rows,
-        )
-        self._db.executemany(
-            "UPDATE topics SET next = ? WHERE topic = ?",
-            [(offset, topic) for topic, offset in following.items()],
-        )
-        return self.last_id() if rows else 0
-
-    def _next(self, topic: str) -> int:
-        found = self._db.execute("SELECT next FROM topics WHERE topic = ?", (topic,)).fetchone()
-        if found is None:
-            raise Misuse(f"topic {topic!r} was never declared")
-        return int(found[0])
-
-    def forget(self, prefix: str) -> None:
-        """Drop the receipts whose keys begin like this: nobody will bring those batches again."""
-        with _translated(self.path):
-            self._db.execute(
-                "DELETE FROM receipts WHERE key >= ? AND key < ?", (prefix, prefix + chr(0x10FFFF))
-            )
-
-    def _record(self, turn: Turn) -> None:
-        for each in turn.records:
-            if each.whole:
-                self._db.execute("DELETE FROM records WHERE node = ?", (each.node,))
-            self._db.execute(
-                "INSERT INTO records (node, record, crc) VALUES (?, ?, ?)",
-                (each.node, each.record, crc32(each.record)),
-            )
-
-    def declare(self, topic: str, guarantee: str) -> str:
-        """Make a topic known; returns the guarantee it really has, which its first use decided."""
-        found = self._guarantee(topic)
-        if found is None:
-            with self._transaction():
-                known, size = self._db.execute(
-                    "SELECT count(*), coalesce(sum(length(CAST(topic AS BLOB))), 0) FROM topics"
-                ).fetchone()
-                check_room(known, size, topic)
-                self._db.execute(
-                    "INSERT OR IGNORE INTO topics VALUES (?, ?, 0)", (topic, guarantee)
-                )
-            found = self._guarantee(topic)
-        assert found is not None
-        return found
-
-    def _guarantee(self, topic: str) -> str | None:
-        with _translated(self.path):
-            found = self._db.execute(
-                "SELECT guarantee FROM topics WHERE topic = ?", (topic,)
-            ).fetchone()
-        return None if found is None else str(found[0])
-
-    # Owners.
-
-    def claim(self, node: str, holder: str, now: float) -> int | None:
-        """Become the owner of a machine: the token, or None while another owner lives."""
-        with self._transaction():
-            found = self._db.execute(
-                "SELECT token, process, holder, renewed_at FROM owners WHERE node = ?", (node,)
-            ).fetchone()
-            if found and found[2] and found[2] != holder and _lives(found[1], found[3], now):
-                return None
-            token: int = found[0] + 1 if found else 1
-            self._db.execute(
-                "INSERT OR REPLACE INTO owners VALUES (?, ?, ?, ?, ?)",
-                (node, token, os.getpid(), holder, now),
-            )
-        return token
-
-    def renew(self, owned: dict[str, int], now: float) -> list[str]:
-        """Say that we are alive; returns the machines that have another owner meanwhile."""
-        lost: list[str] = []
-        with self._transaction():
-            for node, token in owned.items():
-                done = self._db.execute(
-                    "UPDATE owners SET renewed_at = ? WHERE node = ? AND token = ?",
-                    (now, node, token),
-                )
-                if not done.rowcount:
-                    lost.append(node)
-        return lost
-
-    def release(self, owned: dict[str, int]) -> None:
-        """Let others have these machines at once."""
-        with self._transaction():
-            self._db.executemany(
-                "UPDATE owners SET holder = '' WHERE node = ? AND token = ?", owned.items()
-            )
-
-    def owner_lives(self, node: str, now: float, holder: str = "") -> bool:
-        """Whether somebody other than `holder` may own a machine."""
-        with _translated(self.path):
-            found = self._db.execute(
-                "SELECT process, holder, renewed_at FROM owners WHERE node = ?", (node,)
-            ).fetchone()
-        if not found or found[1] in ("", holder):
-            return False
-        return _lives(found[0], found[2], now)
-
-    def drop_mail(self, kept: Sequence[str], now: float) -> int:
-        """Drop the mail of machines that nobody owns, but for those in `kept`: they will come
-        back under another session, or never. Returns how many letters that were."""
-        with _translated(self.path):
-            targets = [t for (t,) in self._db.execute("SELECT DISTINCT target FROM mail")]
-        dead = [t for t in targets if t not in kept and not self.owner_lives(t, now)]
-        dropped = 0
-        if dead:
-            with self._transaction():
-                for target in dead:
-                    if not self.owner_lives(target, now):
-                        done = self._db.execute("DELETE FROM mail WHERE target = ?", (target,))
-                        dropped += done.rowcount
-        return dropped
-
-    # Reading.
+    def vacuum(self) -> None:
+        """Give back pages that are not used any more."""
+        with translated(self.path):
+            # Not execute: it frees one page, and stops where a row could come but none does.
+            self.db.executescript("PRAGMA incremental_vacuum")
 
     def version(self) -> int:
         """Changes when another connection has written something."""
-        with _translated(self.path):
-            return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+        with translated(self.path):
+            return int(self._pragma("data_version"))
 
-    def topics(self) -> list[TopicRow]:
-        """All topics, by name."""
-        with _translated(self.path):
-            found = self._db.execute(
-                "SELECT t.topic, t.guarantee, coalesce((SELECT min(offset) FROM log l WHERE"
-                " l.topic = t.topic), t.next), t.next FROM topics t ORDER BY t.topic"
-            ).fetchall()
-        return [TopicRow(*row) for row in found]
+    def _look(self) -> None:
+        """Learn what others have written."""
+        version = self._pragma("data_version")
+        if version == self._version:
+            return
+        self._authors.clear()
+        boot, self._ceiling = self.facts.get(".ceiling") or (b"", 0)
+        self.check_identity()
+        tail = self._read_tail()
+        seen = self.witness.read(self.identity)
+        self._is_unclean = self._ceiling > tail.end and boot != boot_id()
+        if seen is None:
+            log.warning("%s: is missing or damaged; it is made again", self.witness.path)
+        elif self._is_unclean and tail.end <= seen[0] < self._ceiling:
+            pass  # what was not waited for is gone: `_recover` says so
+        elif seen[0] >= tail.end or tail.end < self.tail.end:
+            raise lost(self.path, tail.end, max(seen[0], self.tail.end - 1))
+        elif seen[0] == tail.end - 1 and seen[1] != tail.link[:4]:
+            raise damaged(self.path, "is not what its witness has seen", seen[0], seen[0])
+        self.tail, self._version = tail, version
 
-    def last_id(self) -> int:
-        """The id of the last row of the log; 0 if it is empty."""
-        with _translated(self.path):
-            return int(self._db.execute("SELECT coalesce(max(id), 0) FROM log").fetchone()[0])
+    def check_identity(self) -> None:
+        """Raise if the file has become another one, under the same name."""
+        found = self.facts.get(".identity")
+        if found is None or found[0].decode(errors="replace") != self.identity:
+            raise Damaged(str(self.path), "was replaced while it was open; open it again")
 
-    def log(self, topics: Sequence[str], after: int, up_to: int) -> tuple[list[LogRow], int]:
-        """Rows committed after one id and up to another, in that order, and how far they reach:
-        not to `up_to` if that would be too many bytes."""
-        marks = ", ".join("?" * len(topics))
-        # By id, not by topic: SQLite would rather look through a whole topic for its last rows.
-        query = (
-            "SELECT id, topic, offset, count, at, message, crc FROM log NOT INDEXED"
-            f" WHERE id > ? AND id <= ? AND topic IN ({marks}) ORDER BY id"
-        )
-        found: list[LogRow] = []
-        size = 0
-        with self._rows(query, (after, up_to, *topics)) as rows:
-            for row in rows:
-                size += len(row[5])
-                # What is damaged is said when it comes first; what is before it can be read.
-                if found and (size > LOG_BYTES_AT_ONCE or crc32(row[5]) != row[6]):
-                    return found, found[-1].id
-                found += self._checked([row])
-        return found, up_to
+    def start(self) -> tuple[int, bytes]:
+        """The first offset kept, and the link into its block."""
+        found = self.facts.get(".start")
+        if found is None:
+            raise Damaged(str(self.path), "has lost its start")
+        return found[1], found[0]
 
-    @contextmanager
-    def _rows(self, query: str, values: Sequence[object]) -> Iterator[sqlite3.Cursor]:
-        """A query that ends here, however it ends: one left open would show the file as it is now
-        to everything read later."""
-        with _translated(self.path), closing(self._db.execute(query, tuple(values))) as rows:
-            yield rows
+    def end(self) -> int:
+        """The offset after the last, by its own account."""
+        row = self.row("ORDER BY last DESC")
+        return row[0] + 1 if row and isinstance(row[0], int) else self.start()[0]
 
-    def slice(self, topic: str, start: int, end: int) -> Iterator[LogRow]:
-        """The rows of a topic that hold its events from offset `start` on, up to before `end`."""
-        query = f"SELECT id, topic, offset, count, at, message, crc {_SLICE}"
-        with self._rows(query, (topic, topic, start, end)) as rows:
-            while some := rows.fetchmany(1000):
-                yield from self._checked(some)
+    def _read_tail(self) -> Tail:
+        row = self.row("ORDER BY last DESC")
+        if row is None:
+            return Tail(*self.start(), 0.0)
+        try:
+            block.verify(*row[:4])
+            return Tail(row[0] + 1, block.link_out(row[3]), block.head_of(row[2]).stored_at)
+        except block.Unsound as error:
+            last = row[0] if isinstance(row[0], int) else self.tail.end
+            raise damaged(self.path, str(error), last, last) from None
 
-    def fetcher(self, topic: str, start: int, end: int) -> Callable[[int], list[RawRow]]:
-        """The same rows, so many at a time as asked for, with checksums that nobody looked at."""
-        query = f"SELECT id, offset, count, at, message, crc {_SLICE}"
-        with _translated(self.path):
-            rows = self._db.execute(query, (topic, topic, start, end))
+    def row(self, rest: str, *values: object) -> block.Row | None:
+        """The first row that a query finds, as it stands there."""
+        query = f"SELECT last, n, head, seal, body FROM log {rest} LIMIT 1"
+        row: block.Row | None = self.db.execute(query, values).fetchone()
+        return row
 
-        def fetch(number: int) -> list[RawRow]:
-            with _translated(self.path):
-                return rows.fetchmany(number)
+    # Verbs.
 
-        return fetch
+    def append(self, author: Author, some: Sequence[Run]) -> range:
+        first, count = runs.check(author, some, EVENT_BYTES_MAX)
+        while True:
+            if not self.durable and self.tail.end + count > self._ceiling:
+                self._raise_ceiling(count)
+            with self.turn(self.durable):
+                if not self.durable and self.tail.end + count > self._ceiling:
+                    continue  # others have written, or closed: the ceiling first
+                known = self._known(author)
+                runs.admit(author, first, known)
+                stored = range(self.tail.end, self.tail.end + count)
+                now = self._now()
+                self._store(block.blocks(some, self.tail.end, self.tail.link, now), now)
+                self._note(author, some[-1].sequence + some[-1].count - 1, known)
+            return stored
 
-    def places(self, topic: str, start: int, end: int) -> Iterator[tuple[int, str, int, int]]:
-        """Id, topic, offset and count of the same rows."""
-        query = f"SELECT id, topic, offset, count {_SLICE}"
-        with self._rows(query, (topic, topic, start, end)) as rows:
-            yield from rows
+    def _raise_ceiling(self, count: int) -> None:
+        with self.turn(True):
+            wanted = self.tail.end + count
+            if wanted > self._ceiling:
+                self._ceiling = wanted + CEILING_STEP
+                self.facts.set(".ceiling", 0, self._ceiling, boot_id())
 
-    def id_of(self, topic: str, offset: int) -> int | None:
-        """The id of the row that holds the event at this offset, if there is one."""
-        with _translated(self.path):
-            found = self._db.execute(
-                "SELECT id, offset + count FROM log WHERE topic = ? AND offset <= ?"
-                " ORDER BY offset DESC LIMIT 1",
-                (topic, offset),
-            ).fetchone()
-        return None if found is None or found[1] <= offset else int(found[0])
+    def shut(self, author: Author) -> int:
+        with self.turn(True):
+            known = self._known(author)
+            if known[0] >= author.epoch:
+                raise Replaced(author.publisher, author.epoch)
+            life = Run("", author.publisher, author.epoch, 0, 0, b"\x90")
+            now = self._now()
+            self._store([block.row([life], self.tail.end, self.tail.link, now)], now)
+            self._note(author, 0, known)
+            return self.tail.end - 1
 
-    def mail(self, targets: Sequence[str]) -> list[MailRow]:
-        """Some of what waits for these machines, oldest first. What is damaged comes as an empty
-        message: it is to be taken, and its sender will repeat it."""
-        marks = ", ".join("?" * len(targets))
-        query = (
-            "SELECT id, target, source, message, crc FROM mail"
-            f" WHERE target IN ({marks}) ORDER BY id LIMIT {MAIL_AT_ONCE}"
-        )
-        found: list[MailRow] = []
-        size = 0
-        with self._rows(query, targets) as rows:
-            for id, target, source, message, crc in rows:
-                size += len(message)
-                if size > MAIL_BYTES_AT_ONCE and found:
-                    break
-                sound = crc32(message) == crc
-                found.append(MailRow(id, target, source, message if sound else b""))
-        return found
+    def _known(self, author: Author) -> tuple[int, int]:
+        return self._authors.get(author.publisher) or self.facts.known(author)
 
-    def records(self, node: str) -> list[bytes]:
-        """What a machine must not forget, oldest first."""
-        with _translated(self.path):
-            found = self._db.execute(
-                "SELECT id, record, crc FROM records WHERE node = ? ORDER BY id", (node,)
-            ).fetchall()
-        for id, record, crc in found:
-            self._check("records", id, record, crc)
-        return [record for _, record, _ in found]
+    def _note(self, author: Author, sequence: int, known: tuple[int, int]) -> None:
+        self.facts.note(author, sequence, self.tail.end - 1, is_new=known == (0, 0))
+        self._authors[author.publisher] = author.epoch, sequence
 
-    def receipt(self, key: str, digest: str = "") -> int | None:
-        """How many events were appended under a key; None if it is unused, or if not for these."""
-        key = f"{key}={digest}" if digest else key
-        with _translated(self.path):
-            found = self._db.execute("SELECT rows FROM receipts WHERE key = ?", (key,)).fetchone()
-        return None if found is None else int(found[0])
+    def _store(self, rows: Sequence[block.Row], now: float) -> None:
+        self.db.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?)", rows)
+        self.tail = Tail(rows[-1][0] + 1, block.link_out(rows[-1][3]), now)
 
-    def _checked(
-        self, rows: Iterable[tuple[int, str, int, int, float, bytes, int]]
-    ) -> list[LogRow]:
-        found = []
-        for id, topic, offset, count, at, message, crc in rows:
-            self._check("log", id, message, crc)
-            found.append(LogRow(id, topic, offset, count, at, message))
-        return found
-
-    def _check(self, table: str, id: int, blob: bytes, crc: int) -> None:
-        if crc32(blob) != crc:
-            raise Damaged(str(self.path), f"row {id} of {table} does not match its checksum")
+    def _now(self) -> float:
+        """The clock, but never before what stands in the log: `at` looks by halves."""
+        return max(time.time(), self.tail.stored_at)
 
 
-def _lives(process: int, renewed_at: float, now: float) -> bool:
-    """Whether an owner may still be there: it said so lately, and its process exists. A word from
-    the future is no news either: somebody has set the clock back since."""
-    if abs(now - renewed_at) > OWNER_SILENT_S_MAX:
-        return False
+def boot_id() -> bytes:
+    """Which start of the machine this is: what no sync has forced to the disk outlives processes,
+    but not the machine. Empty where that cannot be known, and then every opening is a new one."""
     try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    except OSError:
+        return uuid.uuid4().bytes
 
 
-def _code(error: sqlite3.Error) -> int:
+def lost(path: Path, first: int, last: int) -> Damaged:
+    """Receipts were given for offsets that the file does not have."""
+    return damaged(path, "were stored, and are lost", first, last)
+
+
+def damaged(path: Path, problem: str, first: int, last: int) -> Damaged:
+    """What is wrong with these offsets, the last one included."""
+    return Damaged(str(path), f"offsets {first} to {last}: {problem}", first, last + 1)
+
+
+def code_of(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 @contextmanager
-def _translated(path: Path, opening: bool = False) -> Iterator[None]:
-    """SQLite's errors as ours. Inside a transaction they mean that nothing of it was written."""
+def translated(path: Path, opening: bool = False) -> Iterator[None]:
+    """SQLite's errors as ours. Inside a turn they mean that nothing of it was written."""
     try:
         yield
     except sqlite3.ProgrammingError:
         raise  # a mistake in this file
     except sqlite3.Error as error:
-        code = _code(error)
+        code = code_of(error)
         if code in (_BUSY, _LOCKED, _PROTOCOL):
             raise Refused(f"{path}: another process holds the file ({error})") from None
         if code in _PASSING:

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from inorder.bus.bus import Bus, connect
+import inorder
+from inorder.bus.bus import Bus
 from inorder.cli.job.tables import laws_of
 from inorder.sim.drawn import Drawn
 
@@ -27,18 +28,17 @@ class Feed(Struct, frozen=True, kw_only=True):
     topics: list[str]
     rate: float
     duration: float
-    guarantee: str
     attributes: dict[str, dict[str, Any]]
     seed: str
 
 
 async def feed(settings: Feed) -> dict[str, int]:
-    """Publish for the whole duration; how many were accepted, refused, unknown."""
-    outcomes = {"accepted": 0, "refused": 0, "unknown": 0}
+    """Publish for the whole duration; how many were stored, refused, unknown."""
+    outcomes = {"stored": 0, "refused": 0, "unknown": 0}
     rng = Random(settings.seed)
     drawn = Drawn(laws_of(settings.attributes))
     loop = asyncio.get_running_loop()
-    async with connect(settings.url, settings.guarantee, name=settings.name) as bus:
+    async with inorder.connect(settings.url, name=settings.name) as bus:
         start = loop.time()
         due = rng.expovariate(settings.rate)
         under_way: set[asyncio.Task[None]] = set()

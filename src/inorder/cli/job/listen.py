@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from inorder.bus.bus import connect
+import inorder
+from inorder.bus.opening import Opening
 from inorder.bus.subscription import Subscription
 from inorder.cli.job.tables import Member
 
@@ -23,7 +25,6 @@ QUIET_S = 1.0
 
 class Listen(Struct, frozen=True, kw_only=True):
     url: str
-    guarantee: str
     trace: str
     members: list[Member]
 
@@ -49,17 +50,16 @@ async def _announce(ready: list[asyncio.Event]) -> None:
 
 async def _one(settings: Listen, member: Member, ready: asyncio.Event, ended: asyncio.Event) -> int:
     folder = Path(settings.trace) / member.name
-    async with (
-        connect(settings.url, settings.guarantee, trace=folder) as bus,
-        bus.subscribe(
+    async with inorder.connect(settings.url, trace=folder) as bus:
+        opening: Opening[Any] = bus.subscribe(
             *member.topics, where=member.where, parameters=member.parameters, name=member.name
-        ) as events,
-    ):
-        ready.set()
-        return await _read(events, ended)
+        )
+        async with opening as events:
+            ready.set()
+            return await _read(events, ended)
 
 
-async def _read(events: Subscription, ended: asyncio.Event) -> int:
+async def _read(events: Subscription[Any], ended: asyncio.Event) -> int:
     count = 0
     while True:
         try:

@@ -39,17 +39,12 @@ class Load:
                 url=url, name=f"publisher{number + 1}",
                 topics=[topics[number % len(topics)]] if publishers.topics == "own" else [*topics],
                 rate=publishers.rate, duration=publishers.duration,
-                guarantee=publishers.guarantee, attributes=publishers.attributes,
-                seed=f"{seed}/{number}",
+                attributes=publishers.attributes, seed=f"{seed}/{number}",
             )
             for number in range(publishers.count)
         ]  # fmt: skip
         some = [list(members[place::LISTENERS]) for place in range(LISTENERS)]
-        self._listens = [
-            Listen(url=url, guarantee="none", trace=str(folder), members=each)
-            for each in some
-            if each
-        ]
+        self._listens = [Listen(url=url, trace=str(folder), members=each) for each in some if each]
         self._duration = publishers.duration
         self._processes: list[subprocess.Popen[bytes]] = []
 
@@ -73,7 +68,7 @@ class Load:
         for process, feed in zip(feeders, self._feeds, strict=True):
             self._tell(process, msgspec.json.encode(feed), end=True)
         self._wait(feeders, progress)
-        total = {"accepted": 0, "refused": 0, "unknown": 0}
+        total = {"stored": 0, "refused": 0, "unknown": 0}
         for process in feeders:
             for outcome, count in msgspec.json.decode(self._hear(process)).items():
                 total[outcome] += count

@@ -4,9 +4,13 @@
     [publishers]      optional: real processes that publish there first
     [[subscribers]]   optional: real processes that record what the broker hands them
     [[subscriptions]] what Spark matches, per subscriber; without any, all events for one subscriber
-    [order]           the guarantee under which Spark delivers, with its options
-    [[compare]]       optional: other orders of what the live subscribers got, side by side
+    [order]           the guarantee under which Spark delivers
+    [simulate]        optional: the same story on a simulated network, which keeps nothing
+    [[compare]]       what Spark makes of what its subscribers were handed, under several orders
     [sink] [detect] [run]
+
+The rows of a log have positions, so nothing waits and nothing comes too late: options of [order]
+are for traces of networks, whose rows have stamps.
 
 With publishers the job begins anew each time: the source is its own. Without, it is resumable: what
 was delivered stays delivered, and the next run goes on where the checkpoint stands.
@@ -14,6 +18,7 @@ was delivered stays delivered, and the next run goes on where the checkpoint sta
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -25,15 +30,15 @@ from inorder.cli.job.live import Load
 from inorder.cli.job.stages import (
     EVERYTHING,
     SUBSCRIPTIONS,
+    Simulated,
     Stream,
-    arrivals,
     events_waiting,
-    first_offsets,
-    last_offsets,
+    first_position,
+    handed_over,
+    last_position,
     live_subscriptions,
     read_log,
     remove,
-    starts_of,
     subscription_rows,
     wait_for,
     write_trace,
@@ -54,6 +59,8 @@ from inorder.core.settings import convert
 from inorder.guarantee.registry import Guarantee
 from inorder.pipeline.boundary import boundary
 from inorder.pipeline.source_options import read_options
+from inorder.sim.scenario import Scenario, from_table
+from inorder.sim.simulate import simulate_to_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,9 +71,12 @@ _SCHEMES = ("sqlite:///", "trace:///")
 
 # What the job makes in its folder, and begins anew when it brings its own publishers.
 _OWN = (
-    "arrivals", "checkpoint", "first-offsets.json", "identity.json", "subscription-table",
-    "quarantine", "pipeline",
+    "arrivals", "checkpoint", "counts", "first-position.json", "identity.json",
+    "subscription-table", "quarantine", "pipeline", "live", "simulated", "none",
 )  # fmt: skip
+
+# On the simulated network events get stamps, and subscribers are handed everything as it comes.
+_AS_IT_COMES = {"guarantee": "total", "mode": "tag", "buffer": 0}
 
 
 class PipelineJob:
@@ -88,9 +98,10 @@ class PipelineJob:
         self._guarantee, self._order = order_of(t.order, "order")
         self._compared: dict[str, tuple[Guarantee, dict[str, Any]]] = {}
         for number, each in enumerate(t.compare, 1):
-            if each.name in ("none", "pipeline", *self._compared):
+            if each.name in ("live", "simulated", "none", "pipeline", *self._compared):
                 raise BadScenario(f"compare[{number}].name", f"{each.name!r} is taken")
             self._compared[each.name] = order_of(each.order, f"compare[{number}].order")
+        self._scenario = None if t.simulate is None else _scenario(t.simulate)
         self._check()
         self._quarantined = 0
 
@@ -112,10 +123,13 @@ class PipelineJob:
                 raise BadScenario("source.subscribe", "publishers need topics by name")
             if not self.url.startswith("sqlite:///"):
                 raise BadScenario("source.url", "publishers need sqlite:///FILE.db")
-        elif t.subscribers or t.compare:
+        elif t.subscribers:
             raise BadScenario("subscribers", "live subscribers need [publishers] to listen to")
-        if t.compare and not t.subscribers:
-            raise BadScenario("compare", "compares what live subscribers got: add [[subscribers]]")
+        if t.compare and t.simulate is None:
+            raise BadScenario("compare", "compares orders on a simulated network: add [simulate]")
+        if self._order and not self.url.startswith("trace:///"):
+            told = "the rows of a log have positions, so nothing waits; this is for traces"
+            raise BadScenario(f"order.{min(self._order)}", told)
         if t.detect is not None:
             names = [member.name for member in self._live]
             if missing := [name for name in t.detect.detectors if name not in names]:
@@ -136,16 +150,18 @@ class PipelineJob:
             session = spark()
             if load is not None:
                 outcomes = load.result()
-                if not outcomes["accepted"]:
+                if not outcomes["stored"]:
                     raise Misuse(f"the publishers published nothing: {outcomes}")
         with boundary(self.url):
             return self._on_spark(session, progress)
 
     def _on_spark(self, session: SparkSession, progress: Progress) -> list[Variant]:
         options = {**self.table.source.options(), "url": self.url}
-        first = first_offsets(options, self.out)
-        options["startingOffsets"] = msgspec.json.encode(first).decode() if first else "earliest"
-        variants = self._compare(session, options, progress) if self._live else []
+        first = first_position(options, self.out)
+        options["startingOffsets"] = str(first)
+        variants = [self._heard(session, options, progress)] if self._live else []
+        if self._scenario is not None:
+            variants += self._compare(session, self._scenario, progress)
         return [*variants, self._stream(session, options, first, progress)]
 
     def _start_load(
@@ -157,9 +173,9 @@ class PipelineJob:
             return None
         self.out.mkdir(parents=True, exist_ok=True)
         file = Path(self.url.removeprefix("sqlite:///").partition("?")[0])
-        for suffix in ("", "-wal", "-shm"):
-            remove(file.with_name(file.name + suffix))
-        for name in (*_OWN, "none", *self._compared):
+        for part in sorted(file.parent.glob(f"{glob.escape(file.name)}*")):
+            remove(part)
+        for name in (*_OWN, *self._compared):
             remove(self.out / name)
         load = Load(
             self.url, self.table.source.subscribe, publishers, self._live, self.out / "arrivals",
@@ -167,56 +183,69 @@ class PipelineJob:
         )  # fmt: skip
         return beside.submit(load.run, lambda share: progress("publishing", share))
 
+    def _heard(self, session: SparkSession, options: dict[str, str], progress: Progress) -> Variant:
+        """What live subscribers were handed."""
+        folder = self.out / "live"
+        given = self.out / "arrivals"
+        write_trace(
+            folder, handed_over(session, given), read_log(session, options),
+            live_subscriptions(session, given), {"title": f"{self.title}: live"},
+        )  # fmt: skip
+        return self._judged(session, "live", folder, progress)
+
     def _compare(
-        self, session: SparkSession, options: dict[str, str], progress: Progress
+        self, session: SparkSession, scenario: Scenario, progress: Progress
     ) -> list[Variant]:
-        """What live subscribers were handed: as it was, and in each order."""
+        """What subscribers of a simulated network were handed: as it came, and in each order."""
         from pyspark.sql import functions as F
 
         from inorder.pipeline.order_stage import order
 
-        events = read_log(session, options).persist()
-        seen = arrivals(session, self.out / "arrivals", events).persist()
-        wanted = live_subscriptions(session, self.out / "arrivals")
-        variants: list[Variant] = []
+        folder = self.out / "simulated"
+        simulate_to_folder(
+            scenario, self.seed, folder, progress=lambda share: progress("simulating", share)
+        )
+        network = Simulated(session, folder)
+        seen = network.arrivals.persist()
         as_it_came = seen.withColumn("nth", F.col("arrived")).withColumn("in_order", F.lit(True))
         rows: dict[str, DataFrame] = {"none": as_it_came}
+        starts = network.starts()
         for name, (ordered, chosen) in self._compared.items():
             rows[name] = order(
-                seen, ordered.name, arrival="arrived", lanes=self.table.run.lanes,
-                start=starts_of(self._live), **chosen,
+                seen, ordered.name, arrival="arrived", lanes=self.table.run.lanes, start=starts,
+                **chosen,
             )  # fmt: skip
+        variants: list[Variant] = []
         for name, deliveries in rows.items():
             progress(f"{name}: ordering on Spark", 0.0)
-            folder = self.out / name
-            write_trace(folder, deliveries, events, wanted, {"title": f"{self.title}: {name}"})
-            variants.append(self._judged(session, name, folder, progress))
+            title = {"title": f"{scenario.title or self.title}: {name}"}
+            write_trace(self.out / name, deliveries, network.events, network.subscriptions, title)
+            variants.append(self._judged(session, name, self.out / name, progress))
         seen.unpersist()
-        events.unpersist()
         return variants
 
     def _stream(
-        self,
-        session: SparkSession,
-        options: dict[str, str],
-        first: dict[str, int],
-        progress: Progress,
+        self, session: SparkSession, options: dict[str, str], first: int, progress: Progress
     ) -> Variant:
         """The pipeline itself: what Spark matched, in the order it gave."""
         t = self.table
         stream = Stream(
-            options, self._matched, self._guarantee, self._order, t.sink, t.run, self.out, first
+            options, self._matched, self._guarantee, self._order, t.sink, t.run, self.out
         )
         step = "pipeline: matching and ordering"
         progress(step, 0.0)
-        expected = events_waiting(options, self.out)
+        done = last_position(self.out)
+        expected = events_waiting(options, first if done is None else done)
         wait_for(stream.start(session), expected, lambda share: progress(step, share))
         # Judged is what was read, however much has come meanwhile.
-        last = last_offsets(self.out)
-        ends = msgspec.json.encode(last).decode() if last else options["startingOffsets"]
-        events = read_log(session, {**options, "endingOffsets": ends})
+        done = last_position(self.out)
+        end = str(first if done is None else done)
+        events = read_log(session, {**options, "endingOffsets": end})
         self._quarantined = _count_lines(stream.quarantine)
-        asked = self._matched or [Member(EVERYTHING, sorted(last or first), None, {})]
+        asked = self._matched
+        if not asked:
+            topics = sorted(row.topic for row in events.select("topic").distinct().collect())
+            asked = [Member(EVERYTHING, topics, None, {})]
         wanted = session.createDataFrame(subscription_rows(asked), SUBSCRIPTIONS)
         about = {"title": f"{self.title}: {self._guarantee.name} in Spark"}
         write_trace(stream.folder, None, events, wanted, about)
@@ -240,8 +269,10 @@ class PipelineJob:
 
     def reports(self) -> list[Path]:
         """One page a variant."""
-        live = ["none", *self._compared] if self._live else []
-        return [self._page(name) for name in (*live, "pipeline")]
+        names = ["live"] if self._live else []
+        if self._scenario is not None:
+            names += ["none", *self._compared]
+        return [self._page(name) for name in (*names, "pipeline")]
 
     def sentences(self, variants: list[Variant]) -> list[str]:
         lines = sentences_of(variants)
@@ -266,6 +297,15 @@ class PipelineJob:
                 "reports": [str(report) for report in self.reports()],
             }
         ).decode()
+
+
+def _scenario(table: dict[str, Any]) -> Scenario:
+    if "order" in table:
+        raise BadScenario("simulate.order", "the orders to compare are those under [[compare]]")
+    try:
+        return from_table({**table, "order": _AS_IT_COMES})
+    except BadScenario as error:
+        raise BadScenario(f"simulate.{error.key}", error.problem) from None
 
 
 def _absolute(url: str) -> str:

@@ -1,4 +1,4 @@
-"""The Spark side of a job: what live subscribers got put in order, and the stream itself."""
+"""The Spark side of a job: what subscribers were handed as tables, and the stream itself."""
 
 from __future__ import annotations
 
@@ -16,25 +16,32 @@ from inorder.check.trace import SUMMARY_FILE
 from inorder.cli.job.tables import Member, RunTable, SinkTable
 from inorder.core.errors import BadScenario
 from inorder.guarantee.registry import Guarantee
+from inorder.pipeline.order_positions import has_positions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from inorder.pipeline.source_log import Extent
 
 # The subscriber of a job that has none of its own.
 EVERYTHING = "pipeline"
 
-_ARRIVALS = "subscriber string, nth bigint, event string, received_at double, delivered_at double"
 SUBSCRIPTIONS = (
     "subscriber string, op string, topics array<string>, where string, parameters string,"
     " at double, after bigint"
 )
-_DELIVERY = (
-    "subscriber", "nth", "event", "topic", "publisher", "seq", "published_at", "received_at",
-    "delivered_at", "in_order",
-)  # fmt: skip
+_DELIVERY = {
+    "subscriber": "string", "nth": "bigint", "event": "string", "topic": "string",
+    "publisher": "string", "seq": "bigint", "published_at": "double", "received_at": "double",
+    "delivered_at": "double", "in_order": "boolean", "epoch": "bigint",
+}  # fmt: skip
+# What a row of an events table says, as far as the source knows it.
+_PUBLISHED = {
+    "event": "string", "topic": "string", "publisher": "string", "seq": "bigint",
+    "published_at": "double", "application": "string", "seen": "string", "attributes": "string",
+    "stamp": "string", "epoch": "bigint", "key": "string", "headers": "string", "log": "string",
+    "offset": "bigint", "position": "bigint",
+}  # fmt: skip
 
 
 def read_log(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
@@ -44,13 +51,10 @@ def read_log(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     return events.where("quarantine IS NULL").drop("quarantine")
 
 
-def arrivals(spark: SparkSession, folder: Path, events: DataFrame) -> DataFrame:
-    """What live subscribers were handed, in their own order (`arrived`), with its stamps."""
-    seen = spark.read.schema(_ARRIVALS).json(f"{folder.absolute()}/*/deliveries.jsonl")
-    facts = events.select(
-        "event", "topic", "publisher", "seq", "published_at", "attributes", "stamp"
-    )
-    return seen.withColumnRenamed("nth", "arrived").join(facts, "event")
+def handed_over(spark: SparkSession, folder: Path) -> DataFrame:
+    """What live subscribers were handed, each counting for itself."""
+    columns = ", ".join(f"{name} {kind}" for name, kind in _DELIVERY.items())
+    return spark.read.schema(columns).json(f"{folder.absolute()}/*/deliveries.jsonl")
 
 
 def live_subscriptions(spark: SparkSession, folder: Path) -> DataFrame:
@@ -61,6 +65,39 @@ def live_subscriptions(spark: SparkSession, folder: Path) -> DataFrame:
     """
     rows = spark.read.schema(SUBSCRIPTIONS).json(f"{folder.absolute()}/*/subscriptions.jsonl")
     return rows.where("op = 'subscribe'")
+
+
+class Simulated:
+    """The trace of a simulated network, whose subscribers were handed everything as it came."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.events = spark.read.format("inorder").load(str(folder.absolute()))
+        read = spark.read.option("recursiveFileLookup", "true")
+        self.subscriptions = read.parquet(str((folder / "subscriptions").absolute()))
+        seen = read.parquet(str((folder / "deliveries").absolute()))
+        seen = seen.select(
+            "subscriber", seen["nth"].alias("arrived"), "event", "received_at", "delivered_at"
+        )
+        facts = self.events.select(
+            "event", "topic", "publisher", "seq", "published_at", "attributes", "stamp", "epoch"
+        )
+        self.arrivals = seen.join(facts, "event")
+
+    def starts(self) -> dict[str, dict[str, int]]:
+        """How many events of each topic came before the first that a subscriber was handed."""
+        from pyspark.sql import functions as F
+
+        numbers = F.from_json("stamp", "map<string, bigint>")
+        first = self.arrivals.withColumn("number", numbers[F.col("topic")])
+        found: dict[str, dict[str, int]] = {}
+        for row in first.groupBy("subscriber", "topic").agg(F.min("number").alias("n")).collect():
+            found.setdefault(row.subscriber, {})[row.topic] = row.n - 1
+        return found
+
+
+def moment(events: DataFrame) -> str:
+    """The column that says when an event was accepted."""
+    return "stored_at" if "stored_at" in events.columns else "received_at"
 
 
 def write_trace(
@@ -77,19 +114,24 @@ def write_trace(
     from pyspark.sql import functions as F
 
     folder.mkdir(parents=True, exist_ok=True)
+    at = moment(events)
     published = events.select(
-        "event", "topic", "publisher", "seq", "published_at",
-        F.col("received_at").alias("accepted_at"),
-        F.lit("accepted").alias("outcome"), F.lit(None).cast("string").alias("application"),
-        F.lit(None).cast("string").alias("seen"),
-        F.length("attributes").cast("bigint").alias("bytes"), "attributes", "stamp",
-    )  # fmt: skip
+        *(
+            F.col(name) if name in events.columns else F.lit(None).cast(kind).alias(name)
+            for name, kind in _PUBLISHED.items()
+        ),
+        F.col(at).alias("accepted_at"),
+        F.lit("accepted").alias("outcome"),
+        F.length("attributes").cast("bigint").alias("bytes"),
+    )
+    # A trace without stamps says so as every other.
+    published = published.fillna({"stamp": "{}", "epoch": 1})
     tables = {"events": published, "subscriptions": subscriptions}
     if deliveries is not None:
         tables["deliveries"] = deliveries.select(*_DELIVERY)
     for name, table in tables.items():
         table.write.mode("overwrite").parquet(str((folder / name).absolute()))
-    last = events.agg(F.max("received_at")).collect()[0][0]
+    last = events.agg(F.max(at)).collect()[0][0]
     ending = Ending(quiet=True, ended_at=float(last or 0.0), within=0.0)
     facts = {**about, **ending.to_json(), "complete": True}
     summary = json.dumps(facts, indent=2, sort_keys=True)
@@ -112,53 +154,37 @@ def subscription_rows(members: Sequence[Member]) -> list[dict[str, Any]]:
     ]
 
 
-def starts_of(
-    members: Sequence[Member], first: Mapping[str, int] | None = None
-) -> dict[str, dict[str, int]]:
-    """Which topics each of them holds, and where they start: at their beginning if not said."""
-    known = first or {}
-    return {
-        member.name: {topic: known.get(topic, 0) for topic in member.topics} for member in members
-    }
-
-
-def first_offsets(options: Mapping[str, str], out: Path) -> dict[str, int]:
-    """The offsets at which the job starts to read topics, as its first run found them.
+def first_position(options: Mapping[str, str], out: Path) -> int:
+    """The position above which the job reads, as its first run found it.
 
     "latest" is a moment: whoever comes back must not start at a later one.
     """
-    from inorder.pipeline.source_options import EARLIEST, read_options
-    from inorder.pipeline.source_plan import resolved
-
-    file = out / "first-offsets.json"
+    file = out / "first-position.json"
     if file.exists():
-        return msgspec.json.decode(file.read_bytes(), type=dict[str, int])
-    first = resolved(read_options(options).starting, _extents(options), EARLIEST)
+        return msgspec.json.decode(file.read_bytes(), type=int)
+    first, _ = _reach(options)
     _keep(file, first)
     return first
 
 
-def events_waiting(options: Mapping[str, str], out: Path) -> int:
-    """How many events the stream has still to read."""
-    from inorder.pipeline.source_options import EARLIEST, read_options
-    from inorder.pipeline.source_plan import resolved
-
-    extents = _extents(options)
-    done = last_offsets(out) or resolved(read_options(options).starting, extents, EARLIEST)
-    return sum(max(0, each.next - done.get(topic, each.first)) for topic, each in extents.items())
+def events_waiting(options: Mapping[str, str], done: int) -> int:
+    """How far the log reaches beyond a position."""
+    _, last = _reach(options)
+    return max(0, last - done)
 
 
-def _extents(options: Mapping[str, str]) -> dict[str, Extent]:
-    """The topics of the source that the job reads, and how far they reach."""
+def _reach(options: Mapping[str, str]) -> tuple[int, int]:
+    """The position above which a job would begin, and the last one there is."""
     from contextlib import closing
 
     from inorder.pipeline.source_log import open_log
-    from inorder.pipeline.source_options import read_options
-    from inorder.pipeline.source_plan import chosen
+    from inorder.pipeline.source_options import EARLIEST, read_options
+    from inorder.pipeline.source_plan import begin
 
     settings = read_options(options)
     with closing(open_log(settings)) as log:
-        return chosen(log.extents(), settings)
+        extent = log.extent()
+        return begin(settings, log, extent, EARLIEST) - 1, extent.next - 1
 
 
 def _keep(file: Path, value: Any) -> None:
@@ -177,14 +203,14 @@ def identity_of(out: Path) -> str:
     return msgspec.json.decode(file.read_bytes(), type=str)
 
 
-def last_offsets(out: Path) -> dict[str, int]:
-    """How far the stream has come, as its checkpoint says; nothing if it has done nothing."""
+def last_position(out: Path) -> int | None:
+    """How far the stream has come, as its checkpoint says; None if it has done nothing."""
     folder = out / "checkpoint"
     done = [int(path.name) for path in (folder / "commits").glob("*") if path.name.isdigit()]
     if not done:
-        return {}
+        return None
     lines = (folder / "offsets" / str(max(done))).read_text().splitlines()
-    return msgspec.json.decode(lines[2], type=dict[str, int])
+    return int(msgspec.json.decode(lines[2], type=dict[str, Any])["position"])
 
 
 class Stream:
@@ -199,11 +225,8 @@ class Stream:
         sink: SinkTable,
         run: RunTable,
         out: Path,
-        first: Mapping[str, int] | None = None,
     ) -> None:
         self._options = options
-        # The offsets at which topics start that do not start at their beginning.
-        self._first = first
         self._members = members
         self._guarantee = ordered
         self._order = order
@@ -230,7 +253,6 @@ class Stream:
         from pyspark.sql import functions as F
 
         from inorder.pipeline.match_stage import match
-        from inorder.pipeline.order_stage import order
         from inorder.pipeline.subscriptions import SubscriptionTable
 
         reader = spark.readStream.format("inorder").options(**self._options)
@@ -249,14 +271,8 @@ class Stream:
             raise BadScenario(
                 "subscriptions", f"are not those with which {self._out} began: give another out"
             )
-        kind = self._guarantee
-        options = kind.log.options(kind.options(**self._order))
-        matched = match(events, table, unmatched=kind.log.wants_all(options), quarantine=True)
-        ordered = order(
-            matched.withColumnRenamed("quarantine", "not_matched"), kind.name,
-            lanes=self._run.lanes, start=starts_of(self._members, self._first), quarantine=True,
-            **self._order,
-        )  # fmt: skip
+        matched = match(events, table, unmatched=self._waits(events), quarantine=True)
+        ordered = self._ordered(matched.withColumnRenamed("quarantine", "not_matched"))
         reason = F.coalesce("not_read", "not_matched", "quarantine")
         return ordered.withColumn("quarantine", reason).drop("not_read", "not_matched")
 
@@ -264,15 +280,52 @@ class Stream:
         """Everything for one subscriber."""
         from pyspark.sql import functions as F
 
-        from inorder.pipeline.order_stage import order
-
-        ordered = order(
-            events.withColumn("subscriber", F.lit(EVERYTHING)), self._guarantee.name,
-            lanes=1, start=dict(self._first) if self._first else "beginning", quarantine=True,
-            **self._order,
-        )  # fmt: skip
+        ordered = self._ordered(events.withColumn("subscriber", F.lit(EVERYTHING)))
         reason = F.coalesce("not_read", "quarantine")
         return ordered.withColumn("quarantine", reason).drop("not_read")
+
+    def _waits(self, events: DataFrame) -> bool:
+        """Whether rows that a filter keeps back are waited for: where stamps number all."""
+        if has_positions(events):
+            return False
+        kind = self._guarantee
+        return kind.log.wants_all(kind.log.options(kind.options(**self._order)))
+
+    def _ordered(self, rows: DataFrame) -> DataFrame:
+        """With `nth`, which rows with positions get when they are handed over (`_save`)."""
+        from inorder.pipeline.order_stage import order
+
+        name = self._guarantee.name
+        if has_positions(rows):
+            return order(rows, name, quarantine=True)
+        starts: Any = "first"
+        if self._members and self._options.get("startingOffsets") in ("earliest", "-1"):
+            starts = {each.name: dict.fromkeys(each.topics, 0) for each in self._members}
+        lanes = self._run.lanes if self._members else 1
+        return order(rows, name, lanes=lanes, start=starts, quarantine=True, **self._order)
+
+    def _counted(self, rows: DataFrame, batch: int) -> DataFrame:
+        """The rows of a batch with `nth`: handed over by position, counted on from the batches
+        before. How far each subscriber is stands in a file a batch, so that a batch that comes
+        again counts as it did."""
+        from pyspark.sql import Window
+        from pyspark.sql import functions as F
+
+        file = self._out / "counts" / f"{batch:09d}.json"
+        earlier = [path for path in sorted(file.parent.glob("*.json")) if path.name < file.name]
+        counts: dict[str, int] = {}
+        if earlier:
+            counts = msgspec.json.decode(earlier[-1].read_bytes(), type=dict[str, int])
+        new = {row.subscriber: row["count"] for row in rows.groupBy("subscriber").count().collect()}
+        _keep(file, {**counts, **{name: counts.get(name, 0) + new[name] for name in sorted(new)}})
+        turn = F.row_number().over(Window.partitionBy("subscriber").orderBy("position"))
+        known = [(name, counts[name]) for name in sorted(new) if name in counts]
+        if not known:
+            return rows.withColumn("nth", turn.cast("bigint"))
+        before = rows.sparkSession.createDataFrame(known, "subscriber string, before bigint")
+        joined = rows.join(F.broadcast(before), "subscriber", "left")
+        nth = F.coalesce("before", F.lit(0)) + turn
+        return joined.withColumn("nth", nth.cast("bigint")).drop("before")
 
     def _save(self) -> Callable[[DataFrame, int], None]:
         """What to do with a micro-batch: the same again when it comes again.
@@ -292,9 +345,11 @@ class Stream:
 
             frame.persist()
             try:
-                good = frame.where("quarantine IS NULL").withColumn(
-                    "delivered_at", F.col("received_at")
-                )
+                at = F.col(moment(frame))
+                good = frame.where("quarantine IS NULL")
+                good = good.withColumns({"received_at": at, "delivered_at": at})
+                if "nth" not in good.columns:
+                    good = self._counted(good, batch)
                 name = f"batch-{batch:09d}"
                 deliveries = good.select(*_DELIVERY)
                 deliveries.write.mode("overwrite").parquet(str(folder / "deliveries" / name))
@@ -320,7 +375,8 @@ def _as_events(deliveries: DataFrame, parts: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     kept = deliveries.repartition(parts, "subscriber").sortWithinPartitions("nth")
-    return kept.select(F.col("subscriber").alias("topic"), "attributes")
+    facts = [name for name in ("key", "headers", "attributes", "value") if name in kept.columns]
+    return kept.select(F.col("subscriber").alias("topic"), *facts)
 
 
 def wait_for(query: StreamingQuery, expected: int, progress: Callable[[float], None]) -> None:

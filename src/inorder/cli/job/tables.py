@@ -55,7 +55,6 @@ class PublishersTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     rate: float = 10.0
     duration: float = 10.0
     topics: Literal["own", "all"] = "own"
-    guarantee: str = "total"
     attributes: dict[str, dict[str, Any]] = {}
 
     @property
@@ -99,6 +98,7 @@ class PipelineTable(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     subscribers: tuple[GroupTable, ...] = ()
     subscriptions: tuple[GroupTable, ...] = ()
     order: dict[str, Any] = field(default_factory=lambda: {"guarantee": "total"})
+    simulate: dict[str, Any] | None = None
     compare: tuple[CompareTable, ...] = ()
     sink: SinkTable = SinkTable()
     detect: DetectTable | None = None
@@ -121,8 +121,6 @@ def check_publishers(table: PublishersTable) -> None:
     for key, value in (("rate", table.rate), ("duration", table.duration)):
         if not 0.0 < value < 1e9:
             raise BadScenario(f"publishers.{key}", f"{value:g} is not above 0")
-    with named("publishers"):
-        guarantee(table.guarantee)
 
 
 def check_run(table: RunTable) -> None:

@@ -1,0 +1,26 @@
+"""What a bus without `trace=` writes, so that the bus need not ask whether there is a trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class NoTrace:
+    def mark(self) -> int:
+        return 0
+
+    def published(self, *said: Any) -> None: ...
+
+    def begins(self, subscriber: str) -> None: ...
+
+    def delivered(self, subscriber: str, nth: int, event: Any) -> None: ...
+
+    def subscribed(self, *said: Any) -> None: ...
+
+    def moved(self, *said: Any) -> None: ...
+
+    def unsubscribed(self, *said: Any) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None: ...

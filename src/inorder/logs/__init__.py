@@ -1,0 +1,1 @@
+"""Order over logs: what keeps events has an order of its own."""
