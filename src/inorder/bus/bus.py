@@ -28,7 +28,15 @@ from inorder.bus.starting import ended, gone_on, position_before
 from inorder.bus.subscription import Ack, Filter, Subscription
 from inorder.bus.untraced import NoTrace
 from inorder.bus.values import encoded
-from inorder.core.errors import BadOption, Misuse, Refused, Replaced, UnknownName, Unsure
+from inorder.core.errors import (
+    BadOption,
+    Damaged,
+    InorderError,
+    Misuse,
+    Replaced,
+    UnknownName,
+    Unsure,
+)
 from inorder.core.limits import HEADERS_BYTES_MAX, WAIT_S_MAX
 from inorder.logs.broker import Author
 from inorder.logs.cursor import Cursor, parse
@@ -179,8 +187,9 @@ class Bus:
 
     async def _close(self) -> None:
         try:
-            until = time.monotonic() + self.deadline
-            while self._publisher.waiting and time.monotonic() < until:
+            loop = asyncio.get_running_loop()
+            until = loop.time() + self.deadline
+            while self._publisher.waiting and loop.time() < until:
                 await asyncio.sleep(0.002)
             subscriptions = list(self._pump.subscriptions)
             await asyncio.gather(*(each.close() for each in subscriptions), return_exceptions=True)
@@ -225,7 +234,7 @@ class Bus:
         [receipt] = await self._publish(
             topic, array, 1, self._patience(deadline), keys, (headers,) if headers else None
         )
-        if receipt.outcome == "refused" and isinstance(self._publisher.error, Replaced):
+        if receipt.outcome == "refused" and isinstance(self._publisher.error, Replaced | Damaged):
             raise self._publisher.error
         return checked(receipt)
 
@@ -287,7 +296,7 @@ class Bus:
             self._publisher.publish(
                 topic, array, count, published_at, loop.time() + patience, told, keys, headers
             )
-        except (Refused, Unsure, Misuse) as error:
+        except InorderError as error:
             refused = Receipt(topic, self.name, 0, 0, "refused", reason=str(error))
             done.set_result([refused] * count)
         return done
