@@ -65,6 +65,8 @@ class Durable:
             await asyncio.wait([self._task], timeout=patience)
             if self._task.cancel():
                 log_of.warning("position %d was not stored in time", self.position)
+            elif not self._task.cancelled():
+                self._task.exception()  # `failed` has heard of it
 
     async def _store(self) -> None:
         """One write at a time; what was done meanwhile goes with the next."""
