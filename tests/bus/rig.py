@@ -366,8 +366,9 @@ class World:
     async def calm(self, keeper: Any, running: dict[str, asyncio.Task[Any]]) -> None:
         self.faults.rate, self.stormy = 0.0, False
         await asyncio.sleep(2 * DEADLINE_S)
-        for _ in range(4):
-            await asyncio.sleep(self.chance.random() * 0.3)
+        for number in range(9):
+            # Some close together: what comes while somebody looks is not to be missed.
+            await asyncio.sleep(self.chance.random() * (0.005 if number % 3 else 0.3))
             last = self.attempt("keeper", DEADLINE_S)
             last.value = 9
             await self.published(keeper, [last])
