@@ -59,6 +59,7 @@ explore: setup ## random schedules with faults, of each mode: SCHEDULES=20000 to
 	    --promises accepted,filter --schedules $$(share 5); \
 	done
 	@echo content; $(PY) -m tests.content.network --trees 3000
+	@$(PY) -m tests.bus.test_virtual --runs $(SCHEDULES)
 	@echo cube; $(PY) -m tests.protocols.cube.world --schedules $(SCHEDULES)
 	@set -e; for kind in "" --neighbours --clocks; do \
 	  echo "cube, crashes $$kind"; \

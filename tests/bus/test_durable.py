@@ -9,7 +9,7 @@ import pytest
 
 import inorder
 from inorder.bus.durable import key_of
-from inorder.core.errors import BadOption, Misuse, Refused, Replaced
+from inorder.core.errors import BadOption, Misuse, Refused, Replaced, Unsure
 from inorder.logs.cursor import Cursor, parse
 from tests.bus.judge import none_left, run, take, until
 
@@ -198,5 +198,30 @@ def test_topics_that_appear_later_come_from_the_stored_position_on(url):
             await counted(bus, 2, topic="b")
             async with bus.subscribe("a", "b", durable="d") as events:
                 assert [e.topic for e in await take(events, 2)] == ["b", "b"]
+
+    run(job)
+
+
+def test_a_disk_that_stays_full_ends_no_call_late(url):
+    async def job():
+        async with inorder.connect(url, deadline=0.3) as bus:
+            await counted(bus, 3)
+            events = await bus.subscribe("t", durable="d", start="earliest", ack="manual")
+            first = await events.next(5)
+
+            async def full(*rest):
+                raise Refused("full")
+
+            put, bus._broker.put = bus._broker.put, full
+            with pytest.raises(Unsure, match="ack"):
+                await asyncio.wait_for(events.ack(first), 5)
+            bus._broker.put = put
+            await until(lambda: events._durable._stored == first.position)
+            bus._broker.put = full
+            with pytest.raises(Unsure):
+                await asyncio.wait_for(events.ack(await events.next(5)), 5)
+            await asyncio.wait_for(events.close(), 5)
+            bus._broker.put = put
+            assert await stored(bus, "d") == first.position
 
     run(job)

@@ -169,7 +169,7 @@ def test_a_receipt_says_where_the_event_is(url):
 def test_many_are_published_in_runs_and_in_order(url, monkeypatch):
     monkeypatch.setattr("inorder.bus.values.RUN_BYTES", 500)
     monkeypatch.setattr("inorder.bus.values._FIRST", 2)
-    monkeypatch.setattr(bus_module, "RUNS_AT_ONCE", 3)
+    monkeypatch.setattr(bus_module, "EVENTS_AT_ONCE", 7)
 
     async def job() -> None:
         async with inorder.connect(url) as bus, bus.subscribe("t") as events:
@@ -179,6 +179,18 @@ def test_many_are_published_in_runs_and_in_order(url, monkeypatch):
             assert [event.value for event in got] == values
             assert [event.id for event in got] == [receipt.event for receipt in receipts]
             assert {receipt.outcome for receipt in receipts} == {"stored"}
+
+    run(job)
+
+
+def test_far_more_than_may_be_under_way_is_published_by_one_call(url):
+    async def job() -> None:
+        async with inorder.connect(url) as bus:
+            for _ in range(2):
+                receipts = await bus.publish_many("t", ({"n": n} for n in range(100_000)))
+                assert {receipt.outcome for receipt in receipts} == {"stored"}
+            seqs = [receipt.seq for receipt in receipts]
+            assert seqs == list(range(100_001, 200_001))
 
     run(job)
 
@@ -283,6 +295,39 @@ def test_a_flood_is_refused_beyond_the_limit(url, monkeypatch):
 
 
 # Names and lives.
+
+
+def test_a_store_that_refuses_a_life_is_asked_again_by_the_next_publication(url):
+    async def job() -> None:
+        async with inorder.connect(url, name="me") as bus, bus.subscribe("t") as events:
+            final, refusals = bus._broker.final, [Refused("full"), Unsure("no answer")]
+
+            async def failing(*rest: Any) -> Any:
+                if refusals:
+                    raise refusals.pop()
+                return await final(*rest)
+
+            bus._broker.final = failing
+            for n, words in enumerate(("no answer", "full")):
+                with pytest.raises(Refused, match=words):
+                    await bus.publish("t", {"n": n})
+            await bus.publish("t", {"n": 2})
+            assert (await events.next(5)).value == {"n": 2}
+            await none_left(events)
+
+    run(job)
+
+
+def test_many_of_a_replaced_publisher_have_a_receipt_each(url):
+    async def job() -> None:
+        async with inorder.connect(url, name="me") as bus, inorder.connect(url, name="me") as other:
+            await bus.publish("t", {})
+            await other.publish("t", {})
+            for _ in range(2):
+                receipts = await bus.publish_many("t", [{}] * 100)
+                assert [receipt.outcome for receipt in receipts] == ["refused"] * 100
+
+    run(job)
 
 
 def test_a_name_counts_from_one_in_each_life(url):

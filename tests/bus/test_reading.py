@@ -341,3 +341,27 @@ def test_a_quiet_bus_reads_little(url):
             await until(lambda: reads >= 1)
 
     run(job)
+
+
+def test_a_log_that_does_not_say_its_end_is_not_asked_in_a_hurry(url):
+    async def job() -> None:
+        async with inorder.connect(url) as bus, bus.subscribe("t") as events:
+            asked = 0
+
+            async def refusing(logs: Any) -> Any:
+                nonlocal asked
+                asked += 1
+                raise Refused("not now")
+
+            async def at_once(*rest: Any) -> None:
+                """The end that is known stays behind, so there is always more."""
+
+            settle, bus._broker.settle = bus._broker.settle, refusing
+            moved, bus._broker.moved = bus._broker.moved, at_once
+            await asyncio.sleep(0.5)
+            assert asked < 100
+            bus._broker.settle, bus._broker.moved = settle, moved
+            await bus.publish("t", {"n": 1})
+            assert (await events.next(5)).value == {"n": 1}
+
+    run(job)

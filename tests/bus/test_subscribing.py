@@ -244,3 +244,14 @@ def test_nothing_of_a_topic_that_was_left_is_handed_over(url, tmp_path):
             await none_left(events)
 
     run(job)
+
+
+@pytest.mark.parametrize("start", [-1, 0, "earliest"])
+def test_before_the_first_event_nothing_was_removed(url, start):
+    async def job() -> None:
+        async with inorder.connect(url) as bus:
+            await counted(bus, "t", 2)
+            async with bus.subscribe("t", start=start) as events:
+                assert numbers(await take(events, 2)) == [0, 1]
+
+    run(job)

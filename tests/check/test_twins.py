@@ -25,7 +25,7 @@ def all_verdicts(history: History) -> dict[str, Verdict]:
 
 
 # Which history they cannot judge is said by tests of their own.
-UNJUDGED = ("causal", "causal_across_topics", "accepted", "realtime")
+UNJUDGED = ("causal", "causal_across_topics", "accepted", "realtime", "position")
 
 
 @settings(max_examples=400, deadline=None)

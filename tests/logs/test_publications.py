@@ -126,7 +126,7 @@ def test_where_repeats_are_not_refused_a_new_epoch_sends_again():
     later = Author("me", 2)
     assert m.renewed(later, 11) == [Look(ME, 10)]
     fate, again = m.found([Run("t", "me", 1, 1, 1, array("a"), offset=10)], 12)
-    assert fate.offsets == [10]
+    assert fate == Fate(1, 0, 1, "stored", ME, 1, [10])
     assert again == Append(later, [Run("t", "me", 2, 1, 1, array("b"), 0.5)])
     fate, following = m.stored(Stored([12]))
     assert fate == Fate(1, 1, 1, "stored", later, 1, [12])

@@ -26,6 +26,9 @@ from inorder.logs.broker import Author, End, Log, Rows, Run, Stored, Traits
 from inorder.logs.coordinator import Coordinator
 from inorder.logs.topics import Topics
 
+# The offset of the first event: what lies below was never there, so it was not removed.
+FIRST = 1
+
 
 class Hub:
     """What the connections to one name share."""
@@ -33,7 +36,7 @@ class Hub:
     def __init__(self, name: str) -> None:
         self.lock = Lock()
         self.log = Log(uuid.uuid4().hex, f"memory://{name}")
-        self.first = self.end = 1
+        self.first = self.end = FIRST
         # Of what lies below the first offset kept.
         self.mark = bytes(8)
         self.runs: list[Run] = []
@@ -143,6 +146,7 @@ class MemoryBroker:
     async def read(self, log: Log, offset: int, limit: int, topics: Topics) -> Rows:
         hub = self._hub
         with hub.lock:
+            offset = max(offset, FIRST)
             removed = [(offset, hub.first)] if offset < hub.first else []
             offset = max(offset, hub.first)
             place = self._place(hub, offset)

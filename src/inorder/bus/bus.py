@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
@@ -28,8 +29,16 @@ from inorder.bus.starting import ended, gone_on, position_before
 from inorder.bus.subscription import Ack, Filter, Subscription
 from inorder.bus.untraced import NoTrace
 from inorder.bus.values import encoded
-from inorder.core.errors import BadOption, Misuse, Refused, Replaced, UnknownName, Unsure
-from inorder.core.limits import HEADERS_BYTES_MAX, WAIT_S_MAX
+from inorder.core.errors import (
+    BadOption,
+    Damaged,
+    InorderError,
+    Misuse,
+    Replaced,
+    UnknownName,
+    Unsure,
+)
+from inorder.core.limits import HEADERS_BYTES_MAX, WAIT_S_MAX, WAITING_PUBLICATIONS_MAX
 from inorder.logs.broker import Author
 from inorder.logs.cursor import Cursor, parse
 from inorder.logs.reader import Reader
@@ -179,8 +188,9 @@ class Bus:
 
     async def _close(self) -> None:
         try:
-            until = time.monotonic() + self.deadline
-            while self._publisher.waiting and time.monotonic() < until:
+            loop = asyncio.get_running_loop()
+            until = loop.time() + self.deadline
+            while self._publisher.waiting and loop.time() < until:
                 await asyncio.sleep(0.002)
             subscriptions = list(self._pump.subscriptions)
             await asyncio.gather(*(each.close() for each in subscriptions), return_exceptions=True)
@@ -225,7 +235,7 @@ class Bus:
         [receipt] = await self._publish(
             topic, array, 1, self._patience(deadline), keys, (headers,) if headers else None
         )
-        if receipt.outcome == "refused" and isinstance(self._publisher.error, Replaced):
+        if receipt.outcome == "refused" and isinstance(self._publisher.error, Replaced | Damaged):
             raise self._publisher.error
         return checked(receipt)
 
@@ -251,16 +261,20 @@ class Bus:
         if keys is not None and len(keys) != total:
             raise Misuse(f"{len(keys)} keys for {total} values")
         receipts: list[Receipt] = []
-        under_way: list[asyncio.Future[list[Receipt]]] = []
-        place = 0
+        under_way: deque[tuple[asyncio.Future[list[Receipt]], int]] = deque()
+        place = waiting = 0
         for array, count in runs:
-            if len(under_way) >= RUNS_AT_ONCE:
-                receipts += await under_way.pop(0)
+            while under_way and waiting + count > EVENTS_AT_ONCE:
+                answers, told = under_way.popleft()
+                receipts += await answers
+                waiting -= told
+            waiting += count
             some = None if keys is None else tuple(keys[place : place + count])
             shared = None if not headers else (headers,) * count
-            under_way.append(self._publish(topic, array, count, patience, some, shared))
+            answers = self._publish(topic, array, count, patience, some, shared)
+            under_way.append((answers, count))
             place += count
-        for answers in under_way:
+        for answers, _ in under_way:
             receipts += await answers
         return receipts
 
@@ -287,7 +301,7 @@ class Bus:
             self._publisher.publish(
                 topic, array, count, published_at, loop.time() + patience, told, keys, headers
             )
-        except (Refused, Unsure, Misuse) as error:
+        except InorderError as error:
             refused = Receipt(topic, self.name, 0, 0, "refused", reason=str(error))
             done.set_result([refused] * count)
         return done
@@ -435,8 +449,9 @@ class Bus:
         return deadline
 
 
-# Runs of one `publish_many` that are under way together: enough for several transactions.
-RUNS_AT_ONCE = 256
+# Events of one `publish_many` that are under way together: enough for several transactions, and
+# room for other callers.
+EVENTS_AT_ONCE = WAITING_PUBLICATIONS_MAX // 4
 
 
 def _split(

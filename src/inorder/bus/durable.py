@@ -59,9 +59,14 @@ class Durable:
             if self._stored < position:
                 self.note(position)
 
-    async def close(self) -> None:
+    async def close(self, patience: float) -> None:
+        """Wait for what is being stored, but not for ever."""
         if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
+            await asyncio.wait([self._task], timeout=patience)
+            if self._task.cancel():
+                log_of.warning("position %d was not stored in time", self.position)
+            elif not self._task.cancelled():
+                self._task.exception()  # `failed` has heard of it
 
     async def _store(self) -> None:
         """One write at a time; what was done meanwhile goes with the next."""

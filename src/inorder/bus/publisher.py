@@ -131,7 +131,16 @@ class Publisher:
             self._fail(error)
 
     async def _first(self) -> None:
-        author, known = await self._begin()
+        while True:
+            try:
+                author, known = await self._begin()
+                break
+            except (Refused, Unsure, KeyError) as error:
+                # Nothing was sent. The next publication tries again.
+                log_of.warning("%s: no life to publish under: %s", self._log.name, error)
+                self._refuse_early(str(error))
+                self._wake.clear()
+                await self._wake.wait()
         self._machine = Publications(author, self._broker.traits.refuses_repeats, known)
         early, self._early = self._early, []
         for publication in early:
@@ -157,8 +166,14 @@ class Publisher:
             runs, upto = await self._look(effect)
             self._do(machine.found(runs, upto))
         elif isinstance(effect, Renew):
-            author, known = await self._begin()
-            self._do(machine.renewed(author, known))
+            try:
+                author, known = await self._begin()
+            except (Refused, Unsure, KeyError) as error:
+                log_of.warning("%s: no new life yet: %s", self._log.name, error)
+                await asyncio.sleep(TRY_AGAIN_S)
+                self._todo.append(effect)
+            else:
+                self._do(machine.renewed(author, known))
 
     async def _look(self, look: Look) -> tuple[Sequence[Run], int]:
         """Everything of an author from an offset to the stable end of the log."""
@@ -241,6 +256,9 @@ class Publisher:
             if not isinstance(error, Replaced | Misuse):
                 self._machine.unsure()  # what was sent may have arrived
             self._do(self._machine.ended(reason))
+        self._refuse_early(reason)
+
+    def _refuse_early(self, reason: str) -> None:
         early, self._early = self._early, []
         for publication in early:
             self._tell(_refused(publication, reason))

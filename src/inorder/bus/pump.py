@@ -49,7 +49,7 @@ class Pump:
         self.subscriptions.pop(subscription, None)
 
     def grown(self, end: int) -> None:
-        """The log reaches so far: we have appended ourselves."""
+        """The log reaches so far."""
         if end > self._end:
             self._end = end
             self._wake.set()
@@ -75,9 +75,12 @@ class Pump:
                 log_of.warning("%s: %s", self._log.name, error)
                 await asyncio.sleep(TRY_AGAIN_S)
             self._wake.set()
-            with suppress(InorderError, KeyError):
-                end = (await self._broker.settle([self._log]))[self._log.identity].stable
-                self._end = max(self._end, end)
+            try:
+                # What came since the wake-up may have been read by nobody yet.
+                self.grown((await self._broker.settle([self._log]))[self._log.identity].stable)
+            except (InorderError, KeyError):
+                # The end stays unknown, so `moved` would return at once.
+                await asyncio.sleep(TRY_AGAIN_S)
 
     async def _run(self) -> None:
         try:

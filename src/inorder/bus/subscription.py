@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 from inorder.bus.receipt import Change
-from inorder.core.errors import Damaged, Misuse, Refused, Removed
+from inorder.core.errors import Damaged, Misuse, Refused, Removed, Unsure
 from inorder.logs.broker import Rows
 from inorder.logs.event import Event
 from inorder.logs.reader import Judge, Reader
@@ -103,7 +103,7 @@ class Subscription(Generic[Value]):
         self._bus.gone(self)
         self._came.set()
         if self._durable is not None:
-            await self._durable.close()
+            await self._durable.close(self._bus.deadline)
 
     # Reading.
 
@@ -164,10 +164,15 @@ class Subscription(Generic[Value]):
         return None
 
     async def ack(self, event: Event[Value]) -> None:
-        """Everything up to and with this event is done; returns when that is on disk."""
+        """Everything up to and with this event is done; returns when that is on disk. `Unsure` at
+        the bus's deadline: it is stored as soon as that can be."""
         if self._durable is None or self._durable.ack != "manual":
             raise Misuse('ack() is for a durable subscription with ack="manual"')
-        await self._durable.store(event.position, wait=True)
+        try:
+            async with asyncio.timeout(self._bus.deadline):
+                await self._durable.store(event.position, wait=True)
+        except TimeoutError:
+            raise Unsure(f"ack: no answer in {self._bus.deadline:g} s") from None
 
     def _is_done(self) -> None:
         """The application has asked on: it has done what it was handed."""
@@ -218,6 +223,7 @@ class Subscription(Generic[Value]):
             if is_pattern(topic):
                 raise Misuse(f"{topic!r} is a pattern: unsubscribe names topics")
             self.reader.leave(topic)
+        self._bus.reads()  # what was left made room
         self._bus.trace.unsubscribed(self.name, sorted({*held}), self._nth)
 
     def _check_open(self) -> None:

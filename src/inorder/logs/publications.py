@@ -94,6 +94,8 @@ class Publications:
         self._again = False
         self._looks = False
         self._count = 0
+        # The life under which what is under way was sent.
+        self._sent_by = author
 
     @property
     def waiting(self) -> int:
@@ -151,8 +153,8 @@ class Publications:
     def renewed(self, author: Author, offset: int) -> list[Effect]:
         """A new epoch has begun, with a row at this offset: nothing of the one before counts behind
         it, so what it has below is final."""
-        before, self.author, self._sequence = self.author, author, 0
-        return [Look(before, self._known)] if self._flight else self._launch()
+        self.author, self._sequence = author, 0
+        return [Look(self._sent_by, self._known)] if self._flight else self._launch()
 
     def found(self, runs: Sequence[Run], upto: int) -> list[Effect]:
         """The log has been read to its end: these runs of the author asked for stand there."""
@@ -230,6 +232,7 @@ class Publications:
         self._sequence += publication.count - publication.told
 
     def _append(self) -> Append:
+        self._sent_by = self.author
         return Append(self.author, [self._run(each) for each in self._flight])
 
     def _run(self, publication: Publication) -> Run:
@@ -259,9 +262,10 @@ class Publications:
         count = len(offsets) if outcome == "stored" else left
         if count:
             launched = publication.sequence
+            author = self.author if launched is None else self._sent_by
             sequence = 0 if launched is None else launched + publication.told
             effects.append(
-                Fate(publication.call, publication.told, count, outcome, self.author, sequence,
+                Fate(publication.call, publication.told, count, outcome, author, sequence,
                      offsets, reason)
             )  # fmt: skip
             publication.told += count

@@ -138,13 +138,15 @@ class Faulty:
             raise Refused("not now")
         if fault.startswith("part"):
             new = new[:2]
+        if fault == "one":
+            new = new[:1]
         self.stored += new
         assert self.stored == list(range(1, len(self.stored) + 1)), "twice, or with a hole"
         if fault.endswith("unsure"):
             raise Unsure("no answer")
         if fault == "killed":
             raise KeyboardInterrupt
-        return Stored(range(len(new)), "full" if fault == "part" else "")
+        return Stored(range(len(new)), "full" if fault in ("part", "one") else "")
 
 
 def fed(broker: Faulty, values: list[int]) -> None:
@@ -158,7 +160,14 @@ def fed(broker: Faulty, values: list[int]) -> None:
 
 @pytest.mark.parametrize(
     "faults",
-    [["unsure"], ["refused", "unsure"], ["part"], ["part-unsure", "part"], ["part", "refused"]],
+    [
+        ["unsure"],
+        ["refused", "unsure"],
+        ["part"],
+        ["part-unsure", "part"],
+        ["part", "refused"],
+        ["one"],
+    ],
 )
 def test_parts_and_lost_answers_are_made_up_for(faults):
     broker = Faulty(faults)

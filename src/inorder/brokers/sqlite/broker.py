@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
@@ -191,9 +190,10 @@ class SqliteBroker:
 
     async def moved(self, ends: Mapping[str, int], timeout: float) -> None:
         known = ends.get(self._log.identity)
-        until = time.monotonic() + timeout
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout
         while known is None or await self._read(self._end) <= known:
-            left = until - time.monotonic()
+            left = until - loop.time()
             if left <= 0:
                 return
             await self._listener.heard(min(left, POLL_S))

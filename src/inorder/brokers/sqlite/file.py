@@ -30,6 +30,8 @@ from inorder.core.limits import CEILING_STEP, EVENT_BYTES_MAX
 from inorder.logs.broker import Author, Run
 
 FORMAT = 2
+# The offset of the first event: what lies below was never there, so it was not removed.
+FIRST = 1
 APPLICATION = int.from_bytes(b"inor")
 
 TABLES = (
@@ -150,7 +152,7 @@ class File:
             self.db.execute(f"PRAGMA application_id = {APPLICATION}")
             self.db.execute(f"PRAGMA user_version = {FORMAT}")
             self.facts.set(".identity", 0, FORMAT, identity.encode())
-            self.facts.set(".start", 0, 1, block.origin(identity))
+            self.facts.set(".start", 0, FIRST, block.origin(identity))
         except BaseException:
             self._roll_back()
             raise

@@ -13,7 +13,7 @@ from typing import Any
 
 from inorder.brokers import runs
 from inorder.brokers.sqlite import block
-from inorder.brokers.sqlite.file import File, damaged, lost
+from inorder.brokers.sqlite.file import FIRST, File, damaged, lost
 from inorder.core.errors import Damaged
 from inorder.logs.broker import End, Rows, Run
 from inorder.logs.topics import EVERYTHING, Topics
@@ -38,6 +38,7 @@ def read(file: File, offset: int, limit: int, topics: Topics) -> Rows:
     removed: list[tuple[int, int]] = []
     with file.snapshot(), ExitStack() as ends:
         first, link = file.start()
+        offset = max(offset, FIRST)
         if offset < first:
             removed.append((offset, first))
         start = max(offset, first)
