@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,8 @@ def test_behind_a_damaged_block_a_subscription_to_some_topics_goes_on(tmp_path: 
             assert (await notes.next(5)).value == {"note": "third"}
 
     run(write)
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # into the file, where the damage is done
     damaged = file.read_bytes().replace(b"second", b"sec0nd")
     assert damaged != file.read_bytes()
     file.write_bytes(damaged)
