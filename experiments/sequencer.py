@@ -45,6 +45,9 @@ class Entered(Struct, frozen=True, gc=False, tag="entered"):
     number: int
 
 
+Message = Forward | Ordered | Enter | Entered
+
+
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
@@ -174,5 +177,6 @@ def _promises(options: Options, network: Network) -> tuple[str, ...]:
 def register() -> None:
     """Make `guarantee = "sequencer"` known to scenarios of this process."""
     GUARANTEES.setdefault(
-        "sequencer", Guarantee("sequencer", Options, Client, _services, _promises)
+        "sequencer",
+        Guarantee("sequencer", Options, Client, Message, _services, _promises),
     )

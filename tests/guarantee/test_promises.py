@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from inorder.check import PROMISES
-from inorder.guarantee.registry import GUARANTEES, NO_LOG, guarantee
+from inorder.guarantee.promises import OVER_A_LOG
+from inorder.guarantee.registry import GUARANTEES, guarantee
 from inorder.guarantee.traced import promises_of, promises_of_all
 from inorder.protocols import causal, fifo, total
+from tests.bus.judge import PROMISES as JUDGED_LIVE
 
 ACROSS = {"causal_across_topics", "realtime"}
 
@@ -34,22 +36,21 @@ def test_a_publishers_own_order_is_what_fence_promises():
     assert "per_publisher" in guarantee("fifo").promises(fifo.Options())
 
 
-def test_a_log_loses_nothing_unless_late_events_are_dropped():
-    # Experiments register guarantees that say nothing about logs.
-    for name in [name for name, known in GUARANTEES.items() if known.log is not NO_LOG]:
-        assert "reliable" in guarantee(name).promises(guarantee(name).options(), "log")
-    dropping = fifo.Options(when_late="drop")
-    assert "reliable" not in guarantee("fifo").promises(dropping, "log")
-    assert "reliable" not in guarantee("fifo").promises(fifo.Options(), "network")
+def test_over_one_log_every_guarantee_promises_the_same():
+    """What the judges of live runs look at, but for `filter`, which a subscription adds."""
+    for name in GUARANTEES:
+        ordered = guarantee(name)
+        assert ordered.promises(ordered.options(), "log") == OVER_A_LOG
+    assert {*OVER_A_LOG} == {*JUDGED_LIVE} - {"filter"}
 
 
 def test_a_cube_loses_and_doubles_nothing_and_has_no_order_of_its_own():
     assert set(guarantee("none").promises(None, "cube")) == {"unique", "reliable", "accepted"}
     over = {
         network: set(guarantee("fifo").promises(fifo.Options(), network))
-        for network in ("network", "log", "cube")
+        for network in ("network", "cube")
     }
-    assert over["cube"] == over["log"] == over["network"] | {"reliable"}
+    assert over["cube"] == over["network"] | {"reliable"}
     dropping = fifo.Options(when_late="drop")
     assert "reliable" not in guarantee("fifo").promises(dropping, "cube")
     ordered = guarantee("total")
@@ -66,29 +67,24 @@ def test_causal_order_across_topics_is_promised_by_whole_stamps_only(stamps):
     assert promised == set(ordered.promises(causal.Options(stamps=stamps)))
 
 
-def test_causal_order_needs_places_and_has_no_log_yet():
+def test_causal_order_needs_places_and_puts_no_rows_in_order_yet():
     assert [name for name, known in GUARANTEES.items() if known.needs_places] == ["causal"]
-    assert guarantee("causal").log is NO_LOG
-    assert guarantee("causal").messages is causal.Published
+    assert [name for name, known in GUARANTEES.items() if known.rows is None] == ["causal"]
     assert guarantee("causal").services(("t",), causal.Options()) == {}
-    for name in ("none", "fifo", "total"):
-        assert guarantee(name).messages is guarantee(name).log.messages is not None
 
 
 def test_a_trace_names_its_guarantee_and_so_what_it_promised():
     simulated = {"order": {"guarantee": "total", "fence": True}}
     expected = (*guarantee("total").promises(total.Options(fence=True)), "filter")
     assert promises_of(simulated, filtered=True) == expected
-    live = {"driver": "live", "order": {"guarantee": "none"}}
-    assert promises_of(live, filtered=False) == guarantee("none").promises(None, "log")
+    for name in ("none", "fifo", "total"):
+        live = {"driver": "live", "order": {"guarantee": name}}
+        assert promises_of(live, filtered=False) == OVER_A_LOG
+        assert promises_of(live, filtered=True) == (*OVER_A_LOG, "filter")
     assert promises_of({"order": {}}, filtered=False) == ("accepted",)
-
-
-def test_who_reads_with_less_is_promised_less():
-    """A bus that publishes with total order, and on which somebody reads with none."""
-    live = {"driver": "live", "order": {"guarantee": "total"}, "read_with": ["none", "total"]}
-    promised = promises_of(live, filtered=False)
-    assert set(promised) == set(guarantee("none").promises(None, "log"))
+    assert promises_of({"driver": "live", "order": {"guarantee": "x"}}, filtered=False) is None
+    cube = {"network": "cube", "order": {"guarantee": "none"}}
+    assert promises_of(cube, filtered=False) == ("unique", "reliable", "accepted")
 
 
 def test_traces_of_one_run_are_held_to_what_all_their_guarantees_promise():
@@ -99,12 +95,6 @@ def test_traces_of_one_run_are_held_to_what_all_their_guarantees_promise():
     assert "fifo" in both
     assert "total" not in both
     assert promises_of_all([one, {}], filtered=True) is None
-
-
-def test_a_list_of_readers_that_is_none_is_passed_over():
-    live = {"driver": "live", "order": {"guarantee": "none"}}
-    for rubbish in (3, [["total"]], "total"):
-        assert promises_of(live | {"read_with": rubbish}, False) == promises_of(live, False)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ HELD_EVENTS_MAX = 65_536
 
 # Runs of numbers remembered of one origin (core/numbers.py). Above all that may wait: each run
 # behind a hole that is waited for has an event in it. An origin with so many holes costs 11 MB of
-# memory and 2 MB of state: a topic at a subscriber or a reader of a log, a publisher at a receiver
+# memory and 2 MB of state: a topic at a subscriber or a reader of rows, a publisher at a receiver
 # of fifo, and each of its former lives that is kept. Without holes it is one run.
 NUMBER_RUNS_MAX = 2 * HELD_EVENTS_MAX
 
@@ -235,16 +235,6 @@ INDEX_WIDE_SHARE_MAX = 0.01
 # Pairs of event and row a batch compares at once: a few arrays of 8 MB each.
 INDEX_BATCH_PAIRS_MAX = 1_000_000
 
-# The embedded broker (brokers/, bus/). An owner of a machine that has not been heard of for so long
-# is replaced, even if its process exists: it may be suspended. Precedent: the session timeouts of
-# ZooKeeper and Kafka are 6 to 45 s, over networks; this is one host.
-OWNER_SILENT_S_MAX = 5.0
-
-# Rows of the log read at once, and events handed to a machine from them: what may wait for another
-# topic must stay below HELD_EVENTS_MAX.
-LOG_ROWS_AT_ONCE = 4096
-LOG_EVENTS_AT_ONCE = 16_384
-
 # Matching in Spark (pipeline/match*.py). Text of one event's attributes: what a frame can carry.
 MATCH_ATTRIBUTES_BYTES_MAX = FRAME_BYTES_MAX
 
@@ -298,39 +288,17 @@ SINK_BATCHES_KEPT = 1000
 # Seconds a task of the sink waits for its turn to write: others write whole partitions.
 SINK_WAIT_S_MAX = 600.0
 
-# Events a subscription keeps for an application that does not read them; beyond half of it nothing
-# more is taken from the broker, which keeps the rest. Precedent: nats-py keeps 524,288.
-UNREAD_EVENTS_MAX = 65_536
-
-# Bytes of the same. Precedent: the NATS server gives a slow consumer 64 MiB.
+# Bytes of values that a subscription keeps for an application that does not read them; the log
+# keeps the rest. Precedent: the NATS server gives a slow consumer 64 MiB.
 UNREAD_BYTES_MAX = 64 * 1024 * 1024
 
-# Events a subscription remembers the offset of until they are delivered; those that the filter
-# keeps back are never delivered, hence a bound. Above everything that may wait in a machine.
-ARRIVALS_REMEMBERED_MAX = HELD_EVENTS_MAX + 2 * LOG_EVENTS_AT_ONCE
-
-# Bytes of log rows read at once, and letters and bytes of mail: a few of the largest messages, or
-# thousands of small ones.
-LOG_BYTES_AT_ONCE = 8 * 1024 * 1024
-MAIL_AT_ONCE = 1000
-MAIL_BYTES_AT_ONCE = 8 * 1024 * 1024
-
-# Publications of one call that are under way together, and their bytes: one transaction holds them.
+# Events in one run of values: what one answer of a broker tells, and one checksum covers.
 PUBLISH_AT_ONCE = 4096
-PUBLISH_BYTES_AT_ONCE = 8 * 1024 * 1024
 
-# Bytes of one event of the bus: a message with its stamp must fit into a frame beside it.
+# Bytes of one event of the bus. Kafka and NATS take twice as many, unless told otherwise.
 EVENT_BYTES_MAX = FRAME_BYTES_MAX // 2
 
-# Topics of one file or hub. On a log every stamp names all of them, and must fit into a frame
-# beside the events.
-TOPICS_PER_BROKER_MAX = 10_000
-
-# Bytes of all their names. With 13 bytes more for each topic, a stamp then takes less than half a
-# frame, and the events of a batch the other half.
-TOPIC_NAMES_BYTES_MAX = FRAME_BYTES_MAX // 4
-
-# Bytes of the topics' names of one subscription: its walk names them twice.
+# Bytes of the topics' names of one subscription: each look at a broker names them all.
 SUBSCRIBED_BYTES_MAX = FRAME_BYTES_MAX // 4
 
 # Ordering in Spark (pipeline/order*.py). Rows of one subscriber from which on looking at them all

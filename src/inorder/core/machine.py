@@ -97,11 +97,11 @@ def call_of(name: str, client: Client) -> str:
 
 
 class Reader(Machine, Protocol):
-    """A subscriber fed from a log: no calls, no network, nobody to ask again.
+    """A subscriber fed from recorded rows: no calls, no network, nobody to ask again.
 
     Every event it is given leaves through a `Deliver`, or is a duplicate and leaves a
     `Note("duplicate", event.id)`. Timers are set and fired as for any machine; `now` is the time
-    that the log tells.
+    that the row tells.
     """
 
     def finish(self, now: float) -> list[Effect]:

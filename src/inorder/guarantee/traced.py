@@ -30,13 +30,13 @@ def promises_of_all(
 
 
 def _network(summary: Mapping[str, Any]) -> Network:
+    if summary.get("driver") == "live":
+        return "log"
     return "cube" if summary.get("network") == "cube" else "network"
 
 
 def promises_of(summary: Mapping[str, Any], filtered: bool) -> tuple[str, ...] | None:
     """The promises of the guarantee named by `trace.json`; None when it names none we know.
-
-    A live trace names all guarantees that were subscribed with: what all of them promise holds.
 
     >>> promises_of({"order": {"guarantee": "none"}}, filtered=True)
     ('accepted', 'filter')
@@ -46,19 +46,11 @@ def promises_of(summary: Mapping[str, Any], filtered: bool) -> tuple[str, ...] |
     order = summary.get("order")
     if not isinstance(order, dict) or str(order.get("guarantee", "none")) not in GUARANTEES:
         return None
-    live = summary.get("driver") == "live"
     ordered = GUARANTEES[order.get("guarantee", "none")]
     fields = {key: value for key, value in order.items() if key != "guarantee"}
     try:
         options = convert(fields, ordered.options, "order")
-        options = ordered.log.options(options) if live else options
     except InorderError:
         return None  # made by another version: what it promised is not ours to say
-    promised = ordered.promises(options, "log" if live else _network(summary))
-    read_with = summary.get("read_with")
-    for name in read_with if isinstance(read_with, list) else ():
-        other = GUARANTEES.get(str(name))
-        if other is not None and other is not ordered:
-            theirs = other.promises(other.log.options(other.options()), "log")
-            promised = tuple(promise for promise in promised if promise in theirs)
+    promised = ordered.promises(options, _network(summary))
     return (*promised, FILTER) if filtered else promised

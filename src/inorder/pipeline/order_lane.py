@@ -28,7 +28,8 @@ from inorder.core.limits import SKIM_ROWS_MIN
 from inorder.core.machine import Reader
 from inorder.core.pack import pack, unpacker
 from inorder.core.settings import convert
-from inorder.guarantee.registry import Guarantee, Skimmer, guarantee
+from inorder.guarantee.registry import guarantee
+from inorder.guarantee.rows import Rows, Skimmer
 from inorder.pipeline.order_columns import Columns
 
 DUPLICATE = "duplicate"
@@ -54,17 +55,19 @@ class Plan(Struct, frozen=True):
     strict: bool = True
 
     def reader(self, name: str) -> Reader:
-        chosen = self.rules()
-        options = convert(self.options, chosen.options, "order")
+        options = convert(self.options, guarantee(self.guarantee).options, "order")
         start = self.start
         if isinstance(start, str):
-            return chosen.log.reader(name, options, None, start == "first")
+            return self.rows().reader(name, options, None, start == "first")
         if start and isinstance(next(iter(start.values())), Mapping):
             start = start.get(name)
-        return chosen.log.reader(name, options, start)
+        return self.rows().reader(name, options, start, False)
 
-    def rules(self) -> Guarantee:
-        return guarantee(self.guarantee)
+    def rows(self) -> Rows:
+        rows = guarantee(self.guarantee).rows
+        if rows is None:
+            raise Misuse(f"guarantee {self.guarantee!r} puts no recorded rows in order yet")
+        return rows
 
 
 class Answers(Struct):
@@ -101,9 +104,9 @@ class Lane:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._log = plan.rules().log
+        self._rows = plan.rows()
         # Whether a row has a place without a publisher.
-        self._by_topic = self._log.placeholder("topic", 0) is not None
+        self._by_topic = self._rows.placeholder("topic", 0) is not None
         self._readers: dict[str, Reader] = {}
         self._s = _State()
         self._begin_answers()
@@ -187,13 +190,13 @@ class Lane:
         reader = self._readers.get(subscriber)
         if reader is None:
             snapshot = self._s.seats[subscriber].snapshot
-            reader = self._readers[subscriber] = self._log.reader.restore(snapshot)
+            reader = self._readers[subscriber] = self._rows.restore(snapshot)
         return reader
 
     def _skimmer(self, columns: Columns) -> Skimmer | None:
-        if self._log.skimmer is None or columns.count < SKIM_ROWS_MIN:
+        if columns.count < SKIM_ROWS_MIN:
             return None
-        return self._log.skimmer(columns.topics, columns.topic_codes, columns.stamps())
+        return self._rows.skimmer(columns.topics, columns.topic_codes, columns.stamps())
 
     def _skim(
         self, skimmer: Skimmer, subscriber: str, columns: Columns, rows: Any, first: int
@@ -216,7 +219,7 @@ class Lane:
     def _receive(self, subscriber: str, columns: Columns, rows: Any, first: int) -> None:
         """Row by row."""
         seat, reader, out = self._s.seats[subscriber], self._reader(subscriber), _Out()
-        restamped = self._log.restamped
+        message = self._rows.message
         for row, topic, publisher, seq, stamp, told, is_told in columns.each(rows):
             if not publisher and not self._by_topic:
                 continue
@@ -226,7 +229,7 @@ class Lane:
             if seat.timers:
                 self._fire(subscriber, now, out)
             try:
-                effects = reader.receive(event.publisher, restamped(event, stamp or ""), now)
+                effects = reader.receive(event.publisher, message(event, stamp or ""), now)
             except PeerFault as fault:
                 if is_told:
                     self._refuse(ticket, str(fault), event.id)
@@ -242,12 +245,12 @@ class Lane:
     ) -> list[Effect] | None:
         """Let a row without a stamp take its number, without telling anybody; None if it has no
         number either."""
-        stamp = None if offset is None else self._log.placeholder(event.topic, offset)
+        stamp = None if offset is None else self._rows.placeholder(event.topic, offset)
         if stamp is None:
             return None
         nobodys = Event(event.publisher, event.seq, event.topic, {_TICKET: NOBODY})
         try:
-            return reader.receive(event.publisher, self._log.restamped(nobodys, stamp), now)
+            return reader.receive(event.publisher, self._rows.message(nobodys, stamp), now)
         except PeerFault:
             return None
 

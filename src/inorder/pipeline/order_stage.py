@@ -80,7 +80,7 @@ def order(
         given = {"subscriber": subscriber, "arrival": arrival, "lanes": lanes, "start": start}
         return by_position(df, {**given, **options}, quarantine)
     start = "beginning" if start is None else start
-    if chosen.log.reads_any and "stamp" not in df.columns:
+    if chosen.rows is not None and not chosen.rows.needs_stamps and "stamp" not in df.columns:
         return _without_stamp(df, guarantee, subscriber, arrival, lanes, start, quarantine, options)
     _check_columns(df)
     keys = arrival_columns(df, arrival)
@@ -90,6 +90,7 @@ def order(
         raise TooLarge("lanes", lanes, ORDER_LANES_MAX)
     _check_start(start)
     plan = Plan(guarantee, options, subscriber or "all", start, not quarantine)
+    plan.rows()
     if df.isStreaming:
         return _stream(df, plan, keys, lanes or LANES)
     return _table(df, plan, keys, lanes)

@@ -9,9 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inorder.pipeline.order_lane import Lane
+from inorder.core.errors import Misuse
+from inorder.pipeline.order_lane import Lane, Plan
 from inorder.pipeline.order_rows import Rows
-from tests.pipeline.order.traces import WAYS, Delivery, Run, delivered, looped, simulated, table_of
+from tests.pipeline.order.traces import (
+    OTHERS,
+    WAYS,
+    Delivery,
+    Run,
+    delivered,
+    looped,
+    simulated,
+    table_of,
+)
 
 STRICT_WAYS = [way for way in WAYS if way != "none"]
 
@@ -42,6 +52,20 @@ def test_the_simulator_delivered_the_same(way, seed):
     assert len(run.deliveries) > 100
     assert in_one(run) == looped(run.plan, run.rows)
     assert in_one(run) == run.deliveries
+
+
+@pytest.mark.parametrize("way", OTHERS)
+@pytest.mark.parametrize("seed", range(2))
+def test_the_simulator_delivered_the_same_from_other_stamps(way, seed):
+    run = simulated(way, seed)
+    assert len(run.deliveries) > 100
+    assert any('"":' in row["stamp"] for row in run.rows) == (way == "forest"), "epochs"
+    assert in_one(run) == run.deliveries
+
+
+def test_what_puts_no_rows_in_order_yet_says_so_before_it_starts():
+    with pytest.raises(Misuse, match="'causal' puts no recorded rows in order yet"):
+        Lane(Plan("causal"))
 
 
 @settings(max_examples=60)

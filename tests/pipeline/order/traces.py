@@ -1,4 +1,4 @@
-"""Simulated runs as rows of a log: what the network handed to each subscriber, and what it did."""
+"""Simulated runs as recorded rows: what the network handed to each subscriber, and what it did."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pyarrow as pa
 from msgspec import Struct
 
 from inorder.core.effect import CancelTimer, Deliver, SetTimer
-from inorder.guarantee.registry import guarantee
 from inorder.pipeline.order_lane import Plan
 from inorder.sim import simulate as simulation
 from inorder.sim.memory import Memory
 from inorder.sim.scenario import parse
 from inorder.sim.world import World
+from tests.protocols.stamped import stamped
 
 SCHEMA = pa.schema(
     [
@@ -39,6 +39,13 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "fifo": ("fifo", {"record": 5}),
     "latch": ("fifo", {"estimator": "static", "latch": 0.08, "record": 0}),
     "none": ("none", {}),
+}
+
+# Stamps made in other ways, which a lane reads too: those that leave out what stands lower, and
+# those with epochs, of an order that has a ranking.
+OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "compact": ("total", {"mode": "tag", "buffer": 0, "stamp": "compact", "path": "sg"}),
+    "forest": ("total", {"mode": "hold", "path": "forest"}),
 }
 
 SCENARIO = """
@@ -89,14 +96,13 @@ def simulated(
     rate: float = 8.0, subscribers: int = 2, prefix: str = "",
 ) -> Run:  # fmt: skip
     """A run in which everybody subscribes before the first event."""
-    name, options = WAYS[way]
+    name, options = (WAYS | OTHERS)[way]
     written = "\n".join(f"{key} = {msgspec.json.encode(value).decode()}" for key, value in
                         options.items())  # fmt: skip
     text = SCENARIO.format(
         guarantee=name, options=written, duration=QUIET_S + duration, rate=rate,
         duplicate=duplicate, reorder=reorder, subscribers=subscribers,
     )  # fmt: skip
-    log = guarantee(name).log
     rows: list[dict[str, Any]] = []
     memory = Memory()
 
@@ -106,11 +112,7 @@ def simulated(
 
         def _hand_over(self, source, target, message, size, sent_at, arrives):
             if arrives and target.startswith("s") and not target.startswith("stage"):
-                try:
-                    found = log.stamped(message)
-                except AttributeError:
-                    found = []
-                for event, stamp in found:
+                for event, stamp in stamped(message):
                     rows.append(_row(prefix + target, len(rows), self.agenda.now, event, stamp,
                                      name))  # fmt: skip
             super()._hand_over(source, target, message, size, sent_at, arrives)
@@ -141,7 +143,7 @@ def _row(
 
 def looped(plan: Plan, rows: list[dict[str, Any]]) -> list[Delivery]:
     """What a plain loop over each subscriber's rows delivers, held events included."""
-    log = plan.rules().log
+    recorded = plan.rows()
     found: list[Delivery] = []
     for subscriber in sorted({row["subscriber"] for row in rows}):
         reader = plan.reader(subscriber)
@@ -172,9 +174,8 @@ def looped(plan: Plan, rows: list[dict[str, Any]]) -> list[Delivery]:
             if row["subscriber"] == subscriber:
                 event = Event_of(row)
                 let_pass(row["received_at"])
-                effects = reader.receive(
-                    event.publisher, log.restamped(event, row["stamp"]), row["received_at"]
-                )
+                message = recorded.message(event, row["stamp"])
+                effects = reader.receive(event.publisher, message, row["received_at"])
                 carry_out(effects, row["received_at"])
         let_pass(float("inf"))
         carry_out(reader.finish(0.0), 0.0)

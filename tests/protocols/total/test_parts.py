@@ -9,13 +9,11 @@ import pytest
 
 from inorder.core.errors import BadScenario, Misuse, TooLarge
 from inorder.core.limits import HELD_EVENTS_MAX
-from inorder.guarantee.registry import guarantee
 from inorder.protocols.total import Directory, Options, promises, services
 from inorder.protocols.total.groups import Group
 from inorder.protocols.total.metric import f
-from inorder.protocols.total.options import on_log
 from inorder.protocols.total.path import Path, forest, path_of
-from inorder.protocols.total.reader import for_reader
+from inorder.protocols.total.reader import Rows, for_reader
 from inorder.protocols.total.stamp import consistent, precedes, raise_to
 from inorder.protocols.total.version import life_of, version_of
 
@@ -159,7 +157,7 @@ def test_compact_stamps_order_events_too():
         ("order.ttl", {"mode": "tag", "stamp": "compact", "ttl": 1.0}),
         ("order.ttl", {"mode": "tag", "path": "sg", "ttl": 1.0}),
         ("order.window", {"window": 0}),
-        ("order.topics_per_stage", {"topics_per_stage": -1}),
+        ("order.topics_per_stage", {"topics_per_stage": 0}),
         ("order.resend", {"resend": 0.0}),
     ],
 )
@@ -190,9 +188,6 @@ def test_tag_waits_a_little_unless_told_otherwise_where_it_knows_what_is_missing
 ):
     chosen = Options(**options)
     assert (chosen.room, chosen.patience, chosen.buffered) == (room, patience, room > 0)
-    # What a log adds to options leaves this as it is; so does a snapshot.
-    if options.get("path") is None and options.get("stamp") is None and options["mode"] == "tag":
-        assert (on_log(chosen).room, on_log(chosen).patience) == (room, patience)
 
 
 def test_a_reader_of_rows_does_not_wait_unless_told_to():
@@ -202,10 +197,10 @@ def test_a_reader_of_rows_does_not_wait_unless_told_to():
     assert for_reader(Options(mode="tag", ttl=0.1)).room == 30
     held = for_reader(Options())
     assert (held.mode, held.room, held.patience) == ("tag", HELD_EVENTS_MAX, None)
-    wants_all = guarantee("total").log.wants_all
-    assert not wants_all(Options(mode="tag"))
-    assert wants_all(Options(mode="tag", ttl=0.1))
-    assert wants_all(Options())
+    waits = Rows().waits_for_all
+    assert not waits(Options(mode="tag"))
+    assert waits(Options(mode="tag", ttl=0.1))
+    assert waits(Options())
 
 
 def test_the_papers_threshold_promises_no_total_order():

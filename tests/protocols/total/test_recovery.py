@@ -13,7 +13,7 @@ from inorder.core.numbers import Numbers
 from inorder.core.wire import Decoder, encode
 from inorder.protocols.session.book import durable
 from inorder.protocols.session.messages import Ack, Frame
-from inorder.protocols.total import Client, Ranking, Stage, is_snapshot
+from inorder.protocols.total import Client, Ranking, Stage, service
 from inorder.protocols.total.messages import (
     Abort,
     Accepted,
@@ -91,11 +91,15 @@ def test_a_restarted_stage_goes_on_numbering_where_it_stopped():
     assert all(net.machines[name].idle for name in ("stage1", "stage2", "stage3", "p"))
 
 
+def is_image(record: bytes) -> bool:
+    return isinstance(service._unpack(record), service.Image)
+
+
 def test_the_log_is_cut_by_snapshots(monkeypatch):
     monkeypatch.setattr("inorder.protocols.total.service.LOG_RECORDS_MAX", 5)
     net = busy_net()
     disk = net.disks["stage2"]
-    last = max(n for n, record in enumerate(disk) if is_snapshot(record))
+    last = max(n for n, record in enumerate(disk) if is_image(record))
     assert len(disk) - last <= 6
     net.disks["stage2"] = disk[last:]
     count = net.machines["stage2"].managers["t2"].s.count
@@ -112,7 +116,7 @@ def test_the_log_is_cut_by_its_bytes_too(monkeypatch):
     for _ in range(60):
         net.call("p", "publish", "t2", {})
     disk = net.disks["stage2"]
-    images = [n for n, record in enumerate(disk) if is_snapshot(record)]
+    images = [n for n, record in enumerate(disk) if is_image(record)]
     assert len(images) > 2
     for first, following in pairwise([*images, len(disk)]):
         between = sum(map(len, disk[first + 1 : following]))

@@ -289,7 +289,7 @@ class Stream:
         if has_positions(events):
             return False
         kind = self._guarantee
-        return kind.log.wants_all(kind.log.options(kind.options(**self._order)))
+        return kind.rows is not None and kind.rows.waits_for_all(kind.options(**self._order))
 
     def _ordered(self, rows: DataFrame) -> DataFrame:
         """With `nth`, which rows with positions get when they are handed over (`_save`)."""

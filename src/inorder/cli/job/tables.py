@@ -218,7 +218,7 @@ def order_of(table: dict[str, Any], key: str) -> tuple[Guarantee, dict[str, Any]
     options = {name: value for name, value in table.items() if name != "guarantee"}
     chosen = guarantee(str(table.get("guarantee", "none")))
     try:
-        chosen.log.options(convert(options, chosen.options, "order"))
+        convert(options, chosen.options, "order")
     except BadScenario as error:
         raise BadScenario(f"{key}.{error.key.removeprefix('order.')}", error.problem) from None
     return chosen, options

@@ -1,16 +1,16 @@
-"""A subscriber fed from a log instead of a network.
+"""A subscriber fed from recorded rows instead of a network.
 
 Rule 1: every event it is given leaves: in order, or tagged, or as a duplicate that is noted.
 Rule 2: a topic is held from its first event on; the first event of a publisher is taken as it
         comes, as by everybody who subscribes.
 
-It is the client's receiving half, asked for nothing else; `now` is the time of arrival that the log
-tells, so that the same log always gives the same deliveries.
+It is the client's receiving half, asked for nothing else; `now` is the time of arrival that the row
+tells, so that the same rows always give the same deliveries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from msgspec.structs import replace
@@ -19,20 +19,14 @@ from inorder.core.effect import Deliver, Effect, Note
 from inorder.core.errors import BadMessage
 from inorder.core.event import Event
 from inorder.protocols.fifo.client import Client
-from inorder.protocols.fifo.header import Published, pack, read_text, text_of, unpack
+from inorder.protocols.fifo.header import Published, pack, read_text
 from inorder.protocols.fifo.options import Options
 
 
 class Reader:
-    """The machine of one subscriber over a log."""
+    """The machine of one subscriber over recorded rows."""
 
-    def __init__(
-        self,
-        name: str,
-        options: Options | None = None,
-        start: Mapping[str, int] | None = None,
-        from_first: bool = False,
-    ) -> None:
+    def __init__(self, name: str, options: Options | None = None) -> None:
         self._client = Client(name, (), replace(options or Options(), when_late="deliver"))
 
     def receive(self, source: str, message: Any, now: float) -> list[Effect]:
@@ -71,11 +65,27 @@ class Reader:
         return reader
 
 
-def stamped(message: Any) -> list[tuple[Event, str]]:
-    """The event of a publication with its header as text."""
-    return [(message.event, text_of(unpack(message.header)))]
+class Rows:
+    """Recorded rows with headers as text (header.py): guarantee/rows.py."""
 
+    needs_stamps = True
 
-def restamped(event: Event, stamp: str) -> Published:
-    """The way back; `BadFrame` if the text is no header."""
-    return Published(event, pack(read_text(stamp)))
+    def reader(
+        self, name: str, options: Options, start: Mapping[str, int] | None, from_first: bool
+    ) -> Reader:
+        return Reader(name, options)
+
+    def restore(self, snapshot: bytes) -> Reader:
+        return Reader.restore(snapshot)
+
+    def message(self, event: Event, stamp: str) -> Published:
+        return Published(event, pack(read_text(stamp)))
+
+    def placeholder(self, topic: str, offset: int) -> None:
+        """Numbers are a publisher's own."""
+
+    def waits_for_all(self, options: Options) -> bool:
+        return True
+
+    def skimmer(self, names: Sequence[str], codes: Any, stamps: bytes) -> None:
+        """Row by row."""

@@ -17,9 +17,8 @@ from inorder.core.limits import STAMP_ENTRIES_MAX
 from inorder.core.machine import Builder
 from inorder.protocols.total.client import Client
 from inorder.protocols.total.directory import RANKING, Directory, directory_of
-from inorder.protocols.total.options import Options, on_log, promises
+from inorder.protocols.total.options import Options, promises
 from inorder.protocols.total.ranking import Ranking
-from inorder.protocols.total.service import is_snapshot
 from inorder.protocols.total.stage import Stage
 
 __all__ = [
@@ -28,8 +27,6 @@ __all__ = [
     "Options",
     "Ranking",
     "Stage",
-    "is_snapshot",
-    "on_log",
     "promises",
     "services",
 ]

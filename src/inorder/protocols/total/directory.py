@@ -2,10 +2,6 @@
 
 The *order* of topics may change (ranking.py), their homes do not. A stage is a process that is
 home to several topics, contiguous in the first order, so that hops between them cost nothing.
-
-An *open* directory (no topics per stage) knows one stage that is home to every topic there may
-ever be. Only that stage keeps the list; a new topic gets the lowest rank. Nobody else has to know:
-a stamp visits higher topics only, so what is under way never meets the new one.
 """
 
 from __future__ import annotations
@@ -16,7 +12,6 @@ from functools import lru_cache
 from inorder.core.errors import Misuse, UnknownName
 
 RANKING = "ranking"
-OPEN_STAGE = "stage1"
 
 
 class Directory:
@@ -25,19 +20,13 @@ class Directory:
     >>> directory = Directory(["a", "b", "c"], topics_per_stage=2)
     >>> directory.home("c"), directory.topics_at("stage1")
     ('stage2', ('a', 'b'))
-    >>> Directory([], topics_per_stage=0).home("anything")
-    'stage1'
     """
 
     def __init__(self, topics: Sequence[str], topics_per_stage: int = 1) -> None:
         if len({*topics}) != len(topics):
             raise Misuse("a topic is named twice")
         self.topics = tuple(topics)
-        self.open = topics_per_stage == 0
         self._at: dict[str, tuple[str, ...]] = {}
-        if self.open:
-            self._at[OPEN_STAGE] = self.topics
-            topics_per_stage = max(1, len(topics))
         for start in range(0, len(topics), topics_per_stage):
             name = f"stage{start // topics_per_stage + 1}"
             self._at[name] = self.topics[start : start + topics_per_stage]
@@ -49,18 +38,16 @@ class Directory:
         return tuple(self._at)
 
     def __contains__(self, topic: str) -> bool:
-        return self.open or topic in self._home
+        return topic in self._home
 
     def lowest(self, topics: Iterable[str]) -> str:
-        """The one of lowest rank in the first order; in an open directory any will do."""
-        return max(topics, key=(lambda topic: topic) if self.open else self._rank.__getitem__)
+        """The one of lowest rank in the first order."""
+        return max(topics, key=self._rank.__getitem__)
 
     def is_service(self, name: str) -> bool:
         return name in self._at or name == RANKING
 
     def home(self, topic: str) -> str:
-        if self.open:
-            return OPEN_STAGE
         try:
             return self._home[topic]
         except KeyError:

@@ -149,15 +149,12 @@ class Manager:
                 return batch
         return None
 
-    def fill(
-        self, entries: list[tuple[str, int]], rank: Mapping[str, int], news: int | None = None
-    ) -> None:
-        """A stamp from below passes: learn from it, add our counter (copied, not moved). Only the
-        first `news` of its entries may be unknown here; by default all of them."""
+    def fill(self, entries: list[tuple[str, int]], rank: Mapping[str, int]) -> None:
+        """A stamp from below passes: learn from it, add our counter (copied, not moved)."""
         s = self.s
         mine = rank[s.topic]
         holds = self.group.holds
-        raise_to(s.lower, [(t, n) for t, n in entries[:news] if rank[t] > mine and holds(t)])
+        raise_to(s.lower, [(t, n) for t, n in entries if rank[t] > mine and holds(t)])
         entries.append((s.topic, s.count))
 
     def is_under_way(self, first: int) -> bool:
@@ -202,10 +199,6 @@ class Manager:
         if here:
             raise_to(s.lower, entries)
             entries.append((s.topic, s.count))
-
-    def reconsider(self) -> None:
-        """There are new topics."""
-        self._split = None
 
     def install(self, cut: Stamp) -> None:
         """A new order: everything numbered so far on topics that stood still comes before

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from inorder.core.errors import BadScenario
 from inorder.core.limits import (
@@ -52,11 +51,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     report_every: float = 10.0
     # Seconds after which a change is given up if somebody has not answered (ranking.py).
     change_timeout: float = 10.0
-    # 0: one stage is home to all topics, and topics appear as they are named.
     topics_per_stage: int = 1
-    # log: the network keeps what is diffused and hands over every topic whole and in its order, so
-    # that nothing is retained, repaired or said twice.
-    network: Literal["lossy", "log"] = "lossy"
     # A publisher that changes topic waits for its earlier events (order across its topics).
     fence: bool = False
     window: int = 64
@@ -78,7 +73,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         for key, value, low, high in (
             ("buffer", self.buffer, 0, HELD_EVENTS_MAX),
             ("ttl", self.ttl, 0.0, 1e9),
-            ("topics_per_stage", self.topics_per_stage, 0, 1_000_000),
+            ("topics_per_stage", self.topics_per_stage, 1, 1_000_000),
             ("window", self.window, 1, OUTSTANDING_ROUNDS_MAX),
             ("batch", self.batch, 1, WAITING_PUBLICATIONS_MAX),
             ("retention", self.retention, 0, RETAINED_EVENTS_MAX),
@@ -98,9 +93,6 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def _together(self) -> None:
         """Combinations the specification proves, or needs to reproduce a figure."""
-        if self.topics_per_stage == 0 and (self.swaps == "on" or self.path != "chain"):
-            raise BadScenario("order.topics_per_stage", "topics that appear as they are named need "
-                              "path = chain and swaps = off")  # fmt: skip
         if self.mode == "hold":
             if self.stamp != "full":
                 raise BadScenario("order.stamp", "hold needs full stamps: compact ones cannot say "
@@ -134,7 +126,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def leased(self) -> bool:
         """Whether subscriptions must be renewed: where subscribers may fall silent and return."""
-        return self.links == "sessions" and self.network == "lossy"
+        return self.links == "sessions"
 
     @property
     def buffered(self) -> bool:
@@ -156,22 +148,6 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         if self.ttl is not None or self.mode == "hold" or self.buffer is not None:
             return self.ttl
         return TAG_TTL_S if self.buffered else None
-
-
-def on_log(options: Options) -> Options:
-    """The same options over a network that keeps everything, with topics not known beforehand.
-
-    Hold forgets its `buffer`: what found no room would have to be asked for again, and nobody asks
-    a log. What it holds back is bounded by what the log hands over at once.
-    """
-    if options.stamp != "full" or options.path != "chain" or options.swaps != "off":
-        raise BadScenario("order", "a log wants stamp = full, path = chain and swaps = off")
-    if options.links == "trusted":
-        raise BadScenario("order.links", "processes come and go: a log wants sessions")
-    return replace(
-        options, topics_per_stage=0, threshold=0, network="log", diffusion="manager", retention=0,
-        buffer=None if options.mode == "hold" else options.buffer,
-    )  # fmt: skip
 
 
 def promises(options: Options) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A subscriber fed from a log: it walks to nobody, and nobody answers it.
+"""A subscriber fed from recorded rows: it walks to nobody, and nobody answers it.
 
 Rule 1: every event it is given leaves: in order, or tagged, or as a duplicate that is noted. There
         is nobody to ask again, so nothing may be refused for want of room.
@@ -13,8 +13,8 @@ Theory. Without a hole, tag with a buffer that never fills delivers what hold de
 releases what is ready in the same order, and nothing ready is late. So hold is read as tag with
 the largest buffer, which also knows what to do when the hole is never filled.
 
-Who reads a log needs stamps that sequence all its topics (`threshold = 0`), whoever subscribed when
-they were made.
+Rows that a network's subscriber was handed have stamps that sequence what it held. Who reads
+topics that nobody held together needs stamps that sequence all of them (`threshold = 0`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ from inorder.core.errors import BadMessage
 from inorder.core.event import Event
 from inorder.core.numbers import Numbers
 from inorder.core.pack import pack, unpacker
-from inorder.protocols.total.directory import OPEN_STAGE
 from inorder.protocols.total.engine import Engine, EngineState
 from inorder.protocols.total.holding import Key
 from inorder.protocols.total.messages import Events
 from inorder.protocols.total.options import Options
-from inorder.protocols.total.stamp import read_text, text_of, texts_of
+from inorder.protocols.total.stamp import read_text, text_of
 
 
 class _State(Struct):
@@ -52,7 +51,7 @@ _unpack = unpacker(_State)
 
 
 class Reader:
-    """The machine of one subscriber over a log."""
+    """The machine of one subscriber over recorded rows."""
 
     def __init__(
         self,
@@ -179,39 +178,31 @@ def for_reader(options: Options) -> Options:
     return options
 
 
-def events(message: Any) -> tuple[Event, ...]:
-    """The events a message holds."""
-    return message.events if isinstance(message, Events) else ()
+class Rows:
+    """Recorded rows with stamps of total order, as text (stamp.py): guarantee/rows.py."""
 
+    needs_stamps = True
 
-def source(message: Any) -> str:
-    """Who diffuses to a log: the one stage of an open directory."""
-    return OPEN_STAGE
+    def reader(
+        self, name: str, options: Options, start: Mapping[str, int] | None, from_first: bool
+    ) -> Reader:
+        return Reader(name, options, start, from_first)
 
+    def restore(self, snapshot: bytes) -> Reader:
+        return Reader.restore(snapshot)
 
-def skimmer(names: Sequence[str], codes: Any, stamps: bytes) -> Any:
-    """The stamps of many rows read at once (skim.py), if they are all as they should be."""
-    from inorder.protocols.total.skim import read
+    def message(self, event: Event, stamp: str) -> Events:
+        epoch, number, others = read_text(event.topic, stamp)
+        return Events(event.topic, number, epoch, others, (event,))
 
-    return read(names, codes, stamps)
+    def placeholder(self, topic: str, offset: int) -> str:
+        """It says nothing about other topics."""
+        return text_of(0, ((topic, offset + 1),))
 
+    def waits_for_all(self, options: Options) -> bool:
+        return for_reader(options).buffered
 
-def stamped(message: Any) -> list[tuple[Event, str]]:
-    """The events of what a topic manager diffused, each with its stamp as text."""
-    if not isinstance(message, Events):
-        return []
-    events = message.events
-    texts = texts_of(message.epoch, message.stamp, message.topic, message.first, len(events))
-    return list(zip(events, texts, strict=True))
+    def skimmer(self, names: Sequence[str], codes: Any, stamps: bytes) -> Any:
+        from inorder.protocols.total.skim import read
 
-
-def restamped(event: Event, stamp: str) -> Events:
-    """The way back, for one event; `BadFrame` if the text is no stamp."""
-    epoch, number, others = read_text(event.topic, stamp)
-    return Events(event.topic, number, epoch, others, (event,))
-
-
-def placeholder(topic: str, offset: int) -> str:
-    """The stamp of an event of which only its place in its topic is known: it says nothing about
-    other topics."""
-    return text_of(0, ((topic, offset + 1),))
+        return read(names, codes, stamps)

@@ -13,7 +13,7 @@ The report leaves recovery of topic managers to future work. No agreement protoc
 involved: whoever owns the log is the manager, and a crash is only a delay.
 
 Every LOG_RECORDS_MAX records, and every LOG_RECORD_BYTES_MAX bytes of them, a snapshot goes into
-the log; all before the last one (`is_snapshot`) may be deleted by whoever keeps the log.
+the log; all before the last one (`Image`) may be deleted by whoever keeps the log.
 """
 
 from __future__ import annotations
@@ -87,11 +87,6 @@ class Image(Struct, frozen=True, gc=False, tag="image"):
 
 
 _unpack = unpacker(Took | Began | Over | Told | Fired | Owned | Image)
-
-
-def is_snapshot(record: bytes) -> bool:
-    """Whether a record makes all earlier ones superfluous."""
-    return isinstance(_unpack(record), Image)
 
 
 class Service(ABC):

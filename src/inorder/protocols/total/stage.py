@@ -118,10 +118,7 @@ class Stage(Service):
         self._become(s)
 
     def _become(self, state: _State) -> None:
-        options = self.options
         self.s = state
-        if self.directory.open:
-            self.directory = Directory(state.order, options.topics_per_stage)
         self.links.load(state.sessions)
         self._logged = state.logged
         self.managers = {topic: self._manager(each) for topic, each in state.managers.items()}
@@ -172,28 +169,12 @@ class Stage(Service):
     def _on_create(self, source: str, request: Create, now: float) -> list[Effect]:
         """A publisher wants numbers. Requests of one topic never overtake each other here: who
         comes while others wait queues behind them, whatever they wait for."""
-        self._admit((request.topic,))
         waiting = Waiting(source, self.links.session(source), request)
         queue = self.s.requests.get(request.topic)
         if queue or not self._may_begin(request.topic):
             self.s.requests.setdefault(request.topic, []).append(waiting)
             return []
         return [*self._begin(waiting, now), *self.leases.watch()]
-
-    def _admit(self, topics: tuple[str, ...]) -> None:
-        """Topics named for the first time get the lowest ranks (directory.py says why nobody else
-        need know). The input that names them is in the log, so a replay admits them alike."""
-        new = [topic for topic in topics if topic not in self.managers]
-        if new and self.directory.open:
-            s = self.s
-            s.order = (*s.order, *new)
-            self.directory = Directory(s.order, self.options.topics_per_stage)
-            for topic in new:
-                s.managers[topic] = TopicState(topic)
-                self.managers[topic] = self._manager(s.managers[topic])
-            for manager in self.managers.values():
-                manager.reconsider()
-            self.lay_path()
 
     def _may_begin(self, topic: str) -> bool:
         if self.epochs.stops(topic):
@@ -237,23 +218,17 @@ class Stage(Service):
         return self._climb(fill, [*fill.stamp], now)
 
     def _climb(self, fill: Fill, entries: list[tuple[str, int]], now: float) -> list[Effect]:
-        """From `fill.at`, which is ours, up to another stage, or home when nothing is missing.
-
-        Where one stage is home to all topics, each stamp passes all managers above before the next
-        one begins. So they know every number in it but the first, its own: without a look at the
-        others the way up costs a step a topic, not a step for each two of them.
-        """
+        """From `fill.at`, which is ours, up to another stage, or home when nothing is missing."""
         effects: list[Effect] = []
         at = fill.at
         want = fill.want
         done = 0
-        news = 1 if self.directory.open else None
         while True:
             if done < len(want) and want[done] == at:
                 manager = self.managers[at]
                 if self.options.swaps == "on":
                     effects += self._watch_rates(manager, entries, now)
-                manager.fill(entries, self.path.rank, news)
+                manager.fill(entries, self.path.rank)
                 done += 1
             if done == len(want):
                 return [*effects, *self._return(fill, stamp_of(dict(entries)), now)]
@@ -323,7 +298,6 @@ class Stage(Service):
         Walks take the path of the stamps, so a walk is a point of the total order: what is before
         it at one manager is before it at all (the consistent cut of section 6).
         """
-        self._admit(walk.visit)
         s = self.s
         if walk.seen > s.epoch or (walk.epoch >= 0 and self.epochs.is_early(walk.epoch)):
             return self.epochs.wait(walk)
@@ -448,7 +422,7 @@ class Stage(Service):
         """An event was diffused: if none follows it, its loss shows in nothing else (L6)."""
         s = self.s
         manager = self.managers[topic]
-        if topic in s.beats or not manager.s.reported or self.options.network == "log":
+        if topic in s.beats or not manager.s.reported:
             return []
         s.beats[topic] = manager.s.published
         wait_s = manager.quiet_s(self.options.heartbeat)

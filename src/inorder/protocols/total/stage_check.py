@@ -10,12 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from inorder.core.errors import BadMessage
-from inorder.core.limits import (
-    STAMP_ENTRIES_MAX,
-    TOPIC_BYTES_MAX,
-    TOPICS_PER_SUBSCRIBER_MAX,
-    WAITING_PUBLICATIONS_MAX,
-)
+from inorder.core.limits import TOPICS_PER_SUBSCRIBER_MAX, WAITING_PUBLICATIONS_MAX
 from inorder.protocols.total.directory import RANKING
 from inorder.protocols.total.messages import (
     Abort,
@@ -78,8 +73,6 @@ def _walk(stage: Stage, source: str, session: int, walk: Walk) -> None:
         raise BadMessage(source, "names a topic twice")
     named = (*walk.visit, *walk.want, *(topic for topic, _ in walk.stamp))
     _all_known(stage, source, named)
-    if stage.directory.open:
-        _room(stage, source, walk.visit)
     if walk.epoch >= 0:
         _peer(stage, source, "walk that has entered")
         _home(stage, source, walk.at)
@@ -129,19 +122,8 @@ def _owner(stage: Stage, source: str, epoch: int) -> None:
 
 
 def _home(stage: Stage, source: str, topic: str) -> None:
-    if stage.directory.open:
-        _room(stage, source, (topic,))
-    elif topic not in stage.managers:
+    if topic not in stage.managers:
         raise BadMessage(source, f"{stage.name} is not home to {topic}")
-
-
-def _room(stage: Stage, source: str, topics: tuple[str, ...]) -> None:
-    """An open directory takes any topic, while stamps have room for one more."""
-    new = [topic for topic in topics if topic not in stage.managers]
-    if any(not topic or len(topic.encode()) > TOPIC_BYTES_MAX for topic in new):
-        raise BadMessage(source, "names a topic that cannot be one")
-    if len(stage.managers) + len(new) > STAMP_ENTRIES_MAX:
-        raise BadMessage(source, f"names more than {STAMP_ENTRIES_MAX} topics")
 
 
 def _peer(stage: Stage, source: str, what: str) -> None:

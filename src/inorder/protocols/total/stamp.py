@@ -110,19 +110,6 @@ def text_of(epoch: int, stamp: Stamp) -> str:
     return _encode(entries).decode()
 
 
-def texts_of(epoch: int, others: Stamp, topic: str, first: int, count: int) -> list[str]:
-    """The stamps of a batch as texts: they differ in their own number only.
-
-    >>> texts_of(0, (("a", 1), ("c", 5)), "b", 3, 2)
-    ['{"a":1,"b":3,"c":5}', '{"a":1,"b":4,"c":5}']
-    """
-    lower = text_of(epoch, tuple(entry for entry in others if entry[0] < topic))[1:-1]
-    higher = text_of(0, tuple(entry for entry in others if entry[0] > topic))[1:-1]
-    head = f"{{{lower}{',' if lower else ''}{_encode(topic).decode()}:"
-    tail = f"{',' if higher else ''}{higher}}}"
-    return [f"{head}{number}{tail}" for number in range(first, first + count)]
-
-
 def read_text(topic: str, text: str) -> tuple[int, int, Stamp]:
     """Epoch, own number and the entries of the other topics; `BadFrame` if that is no stamp.
 
