@@ -62,12 +62,15 @@ class Joining(ABC):
         # Of the input in progress: what it writes, and what it does.
         self._records: list[Effect] = []
         self._out = self._trees.out
-        self.name = name
         self.options = options
         self.peers = peers
         if options.aggregate != "none":
             look_up, send = self._look_up, self._trees.send
             self._trees.bundler = Bundler(name, peers, options, look_up, send)
+
+    @property
+    def name(self) -> str:
+        return self._names[self._me]
 
     @property
     def _repairs(self) -> Repairs:
