@@ -20,6 +20,8 @@ WIDTH, LEFT, RIGHT, TOP, BOTTOM = 760, 64, 16, 24, 34
 NAMES = 250
 DASHES = ("", "7 3", "2 3", "9 3 2 3")
 TICKS = 5
+# A line of more points shows none of them.
+KNOTS = 16
 COLOURS = ("#1f5a8a", "#b5482a", "#4a7a3a", "#7a4a8a", "#8a6d1f", "#2a8a86", "#555555", "#b52a6b")
 
 
@@ -255,12 +257,20 @@ def _bars(layer: Layer, at: _Scale, colour: str) -> str:
 
 
 def _line(layer: Layer, at: _Scale, colour: str) -> str:
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in at.seen(layer))
+    places = at.seen(layer)
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     number = COLOURS.index(colour)
     return (
         f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8" '
         f'stroke-dasharray="{DASHES[number % len(DASHES)]}"/>'
+        + (_knots(places, colour) if len(places) <= KNOTS else "")
     )
+
+
+def _knots(places: Sequence[tuple[float, float]], colour: str) -> str:
+    """Where the points of a line are; a line of one point would be invisible otherwise."""
+    drawn = "".join(f"M{x:.1f} {y:.1f}h.01" for x, y in places)
+    return f'<path d="{drawn}" stroke="{colour}" stroke-width="4.5" stroke-linecap="round"/>'
 
 
 def _dots(layer: Layer, at: _Scale, colour: str) -> str:

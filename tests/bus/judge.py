@@ -15,8 +15,8 @@ from inorder.check.trace import read_table
 
 # What a log keeps under every guarantee: an order of everything, nothing lost, nothing twice.
 PROMISES = (
-    "total", "fifo", "causal", "causal_across_topics", "realtime", "unique", "reliable",
-    "filter", "accepted",
+    "total", "fifo", "per_publisher", "causal", "causal_across_topics", "realtime", "unique",
+    "reliable", "filter", "accepted",
 )  # fmt: skip
 
 DONE = Ending(quiet=True, ended_at=0.0, within=0.0)

@@ -138,6 +138,20 @@ def test_names_stand_beside_the_frame_and_lines_that_meet_differ() -> None:
     assert places["0"][1] - places["5"][1] == pytest.approx(5 * (places["0"][1] - places["1"][1]))
 
 
+@pytest.mark.parametrize("count", [1, 3, 16, 17])
+def test_a_line_shows_its_points_if_they_are_few(count: int) -> None:
+    x = [float(place) for place in range(1, count + 1)]
+    picture = ElementTree.fromstring(page([Frame("one", [line(x, x)])], 260))
+    knots = [path.attrib["d"] for path in picture.findall(".//{*}path")
+             if path.get("stroke-linecap") == "round"]  # fmt: skip
+    if count == 17:
+        assert knots == []
+        return
+    (drawn,) = picture.findall(".//{*}polyline")
+    places = [pair.replace(",", " ") for pair in drawn.attrib["points"].split()]
+    assert knots == ["".join(f"M{place}h.01" for place in places)]
+
+
 def test_an_axis_begins_at_0_or_near_the_least_value() -> None:
     lows = {}
     for near in (False, True):

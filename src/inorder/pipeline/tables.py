@@ -33,7 +33,12 @@ _WORDS = {int: "whole number", float: "number or time", bool: "true or false", s
 class Table:
     """One table: `frame` has our types, `raw` our names but what was read."""
 
-    def __init__(self, path: str, raw: DataFrame, hints: dict[str, type], rows: int) -> None:
+    def __init__(
+        self, path: str, raw: DataFrame, hints: dict[str, type], rows: int,
+        kept: Sequence[DataFrame] = (),
+    ) -> None:  # fmt: skip
+        # What Spark keeps of text files until the tables are closed.
+        self.kept = kept
         self.path = path
         self.raw = raw
         self.rows = rows
@@ -46,6 +51,11 @@ class Table:
         self.frame = raw.select(
             *(_typed(name, kinds[name], hints[name]).alias(name) for name in raw.columns)
         )
+
+    def forget(self) -> None:
+        """Nothing is read any more: what Spark kept would answer for a file that has changed."""
+        for frame in self.kept:
+            frame.unpersist()
 
     def has(self, *names: str) -> bool:
         return self.columns.issuperset(names)
@@ -153,8 +163,8 @@ class Tables:
     def close(self) -> None:
         """Forget what was kept of text files."""
         for table in (self.deliveries, self.events):
-            if table is not None and table.raw.is_cached:
-                table.raw.unpersist()
+            if table is not None:
+                table.forget()
 
 
 def open_tables(
@@ -211,7 +221,8 @@ def _united(path: str, parts: Sequence[Table]) -> Table:
     raw = parts[0].frame
     for part in parts[1:]:
         raw = raw.unionByName(part.frame, allowMissingColumns=True)
-    return Table(path, raw, parts[0].hints, sum(part.rows for part in parts))
+    kept = [frame for part in parts for frame in part.kept]
+    return Table(path, raw, parts[0].hints, sum(part.rows for part in parts), kept)
 
 
 def _is_trace(path: Path) -> bool:
@@ -293,9 +304,10 @@ def _open(
             raw = read_csv(spark, files)
         else:
             raw = spark.read.parquet(*files.places)
+        kept = [raw] if raw.is_cached else []
         raw = _renamed(files, raw, wanted, set(columns), table)
         rows = files.rows if files.rows is not None else raw.count()
-        return Table(files.path, raw, hints, rows)
+        return Table(files.path, raw, hints, rows, kept)
 
 
 def _renamed(
@@ -364,6 +376,7 @@ def _is_scalar(kind: str) -> bool:
 def _subscription_rows(table: Table) -> list[SubscriptionRow]:
     with boundary(table.path):
         found = table.frame.collect()
+    table.forget()
     rows = []
     for row in found:
         values = row.asDict()

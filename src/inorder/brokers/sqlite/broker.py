@@ -120,11 +120,16 @@ class SqliteBroker:
         if self._pid != os.getpid():
             return  # these threads are the parent's
         self._listener.close()
-        # Behind what is still being read and written; nothing comes behind these.
-        closing = self._reader.do(self._in.close), self._writer.do(self._out.close)
+        # Behind what is still being read and written; nothing comes behind these. One after the
+        # other: only the last connection to close empties SQLite's log into the file.
+        reading = self._reader.do(self._in.close)
         self._reader.stop()
-        self._writer.stop()
-        await asyncio.gather(*closing)
+        try:
+            await reading
+        finally:
+            writing = self._writer.do(self._out.close)
+            self._writer.stop()
+            await writing
 
     @property
     def coordinator(self) -> Coordinator:

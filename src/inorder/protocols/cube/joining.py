@@ -75,7 +75,6 @@ class Joining(ABC):
         # Of the input in progress: what it writes, and what it does.
         self._records: list[Effect] = []
         self._out = self._trees.out
-        self.name = name
         self.options = options
         self.peers = peers
         if options.aggregate != "none":
@@ -83,6 +82,10 @@ class Joining(ABC):
             self._trees.bundler = Bundler(name, peers, options, look_up, send)
         # Second questions that wait for an answer: from whom, and up to which own publication.
         self._asked: list[tuple[int, Act, int]] = []
+
+    @property
+    def name(self) -> str:
+        return self._names[self._me]
 
     @property
     def _repairs(self) -> Repairs:
