@@ -10,10 +10,7 @@ import pytest
 
 import inorder
 from inorder.bus.parameters import Parameters
-from inorder.core.errors import (
-    Misuse,
-    PredicateError,
-)
+from inorder.core.errors import BadOption, Misuse, PredicateError
 from tests.bus.judge import counted, gather, judged, none_left, numbers, run, take, traces
 
 # Filters.
@@ -89,7 +86,7 @@ def test_values_without_attributes_match_no_filter(url):
 def test_a_filter_needs_its_parameters_and_parameters_a_filter(url):
     async def job() -> None:
         async with inorder.connect(url) as bus:
-            with pytest.raises(Misuse, match="without a where"):
+            with pytest.raises(BadOption, match=r"low.*no parameter of a filter"):
                 bus.subscribe("t", low=1)
             with pytest.raises(PredicateError, match="low"):
                 bus.subscribe("t", where="n > :low")

@@ -98,6 +98,11 @@ def test_what_was_not_entered_is_said_in_one_sentence(url):
             with pytest.raises(Misuse, match="enter it first"):
                 async for _ in bus.subscribe("t"):
                     pass
+            with pytest.raises(Misuse, match="enter it first"):
+                list(bus.subscribe("t"))
+            with pytest.raises(Misuse, match="enter it first"):
+                await bus.subscribe("t").next()
+            assert not hasattr(bus.subscribe("t"), "else")
             for wrong in ({"ack": "some"}, {"removed": "no"}, {"ack": "manual"}):
                 with pytest.raises(BadOption):
                     bus.subscribe("t", **wrong)

@@ -164,7 +164,7 @@ class BlockingSubscription:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()
+        self._bus.wait_for(self._subscription.__aexit__(kind, error, traceback))
 
     def __iter__(self) -> Iterator[Event[Any]]:
         while True:

@@ -348,7 +348,9 @@ class Bus:
             names, where, values = monitor.topics, monitor.where, {**monitor.values, **values}
         bound = {**(parameters or {}), **values}
         if where is None and bound:
-            raise Misuse(f"parameters without a where: {', '.join(sorted(bound))}")
+            name_of_it = min(bound)
+            raise BadOption(name_of_it, "subscribe has no such option, and without a where it is "
+                            "no parameter of a filter either")  # fmt: skip
         if not names:
             raise Misuse("subscribe names no topic")
         if idle is not None:

@@ -44,16 +44,22 @@ class Durable:
         self._failed = failed
         self._stored = cursor.position
         self._task: asyncio.Task[None] | None = None
+        # Why nothing more is stored.
+        self.error: Exception | None = None
 
     def note(self, position: int) -> None:
         """Store this position, soon."""
         self.position = max(self.position, position)
+        if self.error is not None:
+            return
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._store())
 
     async def store(self, position: int, wait: bool) -> None:
         self.note(position)
         while wait and self._stored < position:
+            if self.error is not None:
+                raise self.error
             assert self._task is not None
             await asyncio.shield(self._task)
             if self._stored < position:
@@ -82,6 +88,7 @@ class Durable:
                 await asyncio.sleep(TRY_AGAIN_S)
                 continue
             except InorderError as error:
+                self.error = error
                 self._failed(error)
-                raise
+                return
             self._stored = wanted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterator
 from datetime import datetime
 from threading import get_ident
 from types import TracebackType
@@ -24,6 +24,9 @@ Value = TypeVar("Value")
 
 # "latest", "earliest", a position, a cursor, or a time.
 Start = str | int | datetime
+
+
+NOT_ENTERED = "enter it first: async with bus.subscribe(...) as events"
 
 
 class Wanted(Struct):
@@ -75,7 +78,15 @@ class Opening(Generic[Value]):
         return self._begin().__await__()
 
     def __aiter__(self) -> AsyncIterator[Event[Value]]:
-        raise Misuse("enter it first: async with bus.subscribe(...) as events")
+        raise Misuse(NOT_ENTERED)
+
+    def __iter__(self) -> Iterator[Event[Value]]:
+        raise Misuse(NOT_ENTERED)
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(Subscription, name):
+            raise Misuse(NOT_ENTERED)
+        raise AttributeError(name)
 
 
 def _follow(monitor: Parameters, subscription: Subscription[Any]) -> None:

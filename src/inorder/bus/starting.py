@@ -51,7 +51,7 @@ async def gone_on(broker: Broker, log: Log, cursor: Cursor, end: End) -> int:
 
 def _checked(position: int, end: End, log: Log) -> int:
     if position < -1:
-        raise Misuse(f"start={position}: positions begin at 0, and -1 is before the first")
+        raise Misuse(f"start={position}: a position is a number from 0 on")
     if position >= end.stable:
         last = f"its last is {end.stable - 1}" if end.stable else "it is empty"
         raise Misuse(f"{log.name} has no position {position}: {last}")

@@ -52,20 +52,36 @@ def subscribe(
             connect(url, trace=trace) as bus,
             bus.subscribe(
                 *topics, where=where, parameters=values, start=start_of(start), durable=durable,
-                name=name, idle=idle,
+                name=name, idle=idle, removed="tell",
             ) as events,
         ):  # fmt: skip
             if is_new:
                 typer.echo(f"inorder: there was no {file}: it is new, and empty", err=True)
             if limit == 0:
                 return
-            async for event in events:
+            while (event := await _next(events)) is not None:
                 _show(event, json)
                 count += 1
                 if count == limit:
                     return
 
     asyncio.run(listen())
+
+
+async def _next(events: Any) -> Any:
+    """The next event, or None at the end; what is gone or damaged is said, and reading goes on."""
+    from inorder.core.errors import Damaged, Removed
+
+    while True:
+        try:
+            event = await anext(events, None)
+        except Damaged as error:
+            if error.upto is None:
+                raise
+            event = error
+        if not isinstance(event, Damaged | Removed):
+            return event
+        typer.echo(f"inorder: {event}", err=True)
 
 
 def start_of(word: str) -> Any:
