@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from inorder.bus.blocking import connect_sync
+from inorder.bus.bus import connect
 from inorder.check.trace import read_summary, read_table
 from inorder.cli import main
 
@@ -127,15 +129,19 @@ def test_publish_and_subscribe_over_a_file(inorder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = "sqlite:///shop.db"
     assert inorder("publish", url, "orders", '{"amount": 120}', '{"amount": 20}')[:2] == (
-        0, "2 accepted\n",
+        0, "2 stored\n",
     )  # fmt: skip
     monkeypatch.setattr(sys, "stdin", io.StringIO('{"amount": 7}\n\n{"amount": 300}\n'))
     _, out, _ = inorder("publish", url, "payments", "--json")
     outcomes = [json.loads(line)["outcome"] for line in out.splitlines()]
-    assert outcomes == ["accepted", "accepted"]
-    listen = ["subscribe", url, "orders", "payments", "--replay", "all", "--idle", "0.3"]
+    assert outcomes == ["stored", "stored"]
+    listen = ["subscribe", url, "orders", "payments", "--start", "earliest", "--idle", "0.3"]
     _, out, _ = inorder(*listen, "--json")
-    assert [json.loads(line)["nth"] for line in out.splitlines()] == [1, 2, 3, 4]
+    assert [json.loads(line)["position"] for line in out.splitlines()] == [1, 2, 3, 4]
+    cursor = json.loads(out.splitlines()[1])["cursor"]
+    for start in ("2", cursor):
+        _, out, _ = inorder("subscribe", url, ">", "--start", start, "--idle", "0.1")
+        assert [line.split()[0] for line in out.splitlines()] == ["3", "4"]
     _, out, _ = inorder(*listen, "--where", "amount > :floor", "--set", "floor=100")
     assert [line.split()[1] for line in out.splitlines()] == ["orders", "payments"]
     _, out, _ = inorder(*listen, "--limit", "1")
@@ -161,26 +167,50 @@ def test_publish_sends_what_a_pipe_has_and_tells_it_when_a_later_line_is_none(tm
         pipe.stdin.write(b'{"n": 3}\n\xff\xfe\n')
         out, err = pipe.communicate(timeout=20)
         assert events.next(20).value == {"n": 3}
-    assert (pipe.returncode, out) == (2, b"4 accepted\n")
+    assert (pipe.returncode, out) == (2, b"4 stored\n")
     assert err.startswith(b"inorder: value 5 is not a JSON object")
     assert err.count(b"\n") == 1
+
+
+def test_a_gap_is_said_and_what_is_behind_it_is_printed(inorder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = "sqlite:///shop.db"
+    inorder("publish", url, "orders", *(f'{{"n": {n}}}' for n in range(4)))
+
+    async def remove() -> None:
+        async with connect(url) as bus:
+            await bus._broker.remove(bus._log, 3)
+
+    asyncio.run(remove())
+    _, out, err = inorder("subscribe", url, "orders", "--start", "0", "--idle", "0.1")
+    assert [line.split()[0] for line in out.splitlines()] == ["3", "4"]
+    assert err == "inorder: the events from offset 1 to 2 were removed\n"
+
+
+def test_a_topic_moves_no_cursor_of_a_terminal(inorder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = "sqlite:///shop.db"
+    inorder("publish", url, "orders\n\x1b[2J", "{}")
+    _, out, _ = inorder("subscribe", url, ">", "--start", "earliest", "--idle", "0.1")
+    assert out.splitlines()[0].startswith("1 'orders\\n\\x1b[2J' ")
+    assert len(out.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
         (["subscribe", "sqlite:///a.db", "t", "--trace", "file"], "cannot be a folder"),
-        (["subscribe", "sqlite:///a.db", "t", "--idle", "-1"], "idle is a number of seconds"),
-        (["subscribe", "sqlite:///a.db", "t", "--idle", "nan"], "idle is a number of seconds"),
+        (["subscribe", "sqlite:///a.db", "t", "--idle", "-1"], "idle=-1.0: seconds"),
+        (["subscribe", "sqlite:///a.db", "t", "--idle", "nan"], "idle=nan: seconds"),
         (["simulate", "file"], "file: is not TOML"),
         (["simulate", "fine.toml", "--out", "file"], "cannot be a folder"),
         (["publish", "nats://x", "t", "{}"], "leads to no broker"),
         (["publish", "sqlite:///a.db", "t", "[1]"], "value 1 is not a JSON object"),
         (["publish", "sqlite:///no/a.db", "t", "{}"], "there is no folder"),
-        (["publish", "sqlite:///a.db", "t", "{}", "--guarantee", "most"], "unknown guarantee"),
+        (["publish", "sqlite:///a.db", "t.*", "{}"], "is a pattern"),
         (["subscribe", "sqlite:///a.db", "t", "--where", "a <"], "SYNTAX"),
-        (["subscribe", "sqlite:///a.db", "t", "--replay", "9"], "offsets"),
-        (["subscribe", "sqlite:///a.db", "t", "--order", "mode=late"], "order.mode"),
+        (["subscribe", "sqlite:///a.db", "t", "--start", "9"], "has no position 9"),
+        (["subscribe", "sqlite:///a.db", "t", "--start", "soon"], "is no cursor"),
     ],
 )
 def test_misuse_of_the_bus_is_one_sentence(words, told, inorder, tmp_path, monkeypatch):
