@@ -77,6 +77,8 @@ class Loop(asyncio.BaseEventLoop):
                 for task in left:
                     task.cancel()
                 self.run_until_complete(asyncio.wait(left, timeout=30))
+        # A step that was dropped with its process leaves a task that can never end.
+        self.set_exception_handler(lambda loop, about: None)
         self.failures = failures
 
     def lives(self, context: Context) -> bool:

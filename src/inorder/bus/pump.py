@@ -30,7 +30,10 @@ class Pump:
         self.subscriptions: dict[Subscription[object], None] = {}
         self._broker = broker
         self._log = log
+        # How far the log reaches, as far as we were told; and whether more may be there, since
+        # somebody else has written and nobody has looked.
         self._end = 0
+        self._unseen = True
         # A cancellation may be lost where a wait ends in the same instant.
         self._stopped = False
         self._wake = asyncio.Event()
@@ -74,10 +77,13 @@ class Pump:
             except InorderError as error:
                 log_of.warning("%s: %s", self._log.name, error)
                 await asyncio.sleep(TRY_AGAIN_S)
+            self._unseen = True
             self._wake.set()
+            await asyncio.sleep(0)  # reading comes first
             try:
                 # What came since the wake-up may have been read by nobody yet.
                 self.grown((await self._broker.settle([self._log]))[self._log.identity].stable)
+                self._unseen = False
             except (InorderError, KeyError):
                 # The end stays unknown, so `moved` would return at once.
                 await asyncio.sleep(TRY_AGAIN_S)
@@ -125,7 +131,7 @@ class Pump:
         self._end = max(self._end, rows.upto)
         for subscription in some:
             subscription.received(offset, rows)
-        return True
+        return self._unseen or rows.upto < self._end
 
     def _union(self, some: Iterable[Topics]) -> Topics:
         parts = {each.wanted: each for each in some}

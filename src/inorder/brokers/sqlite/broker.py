@@ -106,7 +106,7 @@ class SqliteBroker:
             raise
         self._log = Log(self._out.identity, f"sqlite:///{self.path}")
         self._listener = Listener(self._log.identity)
-        self._waker = Waker(self._log.identity)
+        self._waker = Waker(self._log.identity, self._listener)
         self._version = -1, 0
         self._is_open = True
 

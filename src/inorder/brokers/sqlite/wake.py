@@ -10,11 +10,15 @@ import asyncio
 import os
 import socket
 import tempfile
+import time
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 _numbers = count()
+
+# No file system's clock is coarser, where sockets can be.
+_TICK_NS = 100_000_000
 
 
 def _folder(identity: str) -> Path:
@@ -27,12 +31,12 @@ class Listener:
     def __init__(self, identity: str) -> None:
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
-        self._path = _folder(identity) / f"{os.getpid()}-{next(_numbers)}"
+        self.path = _folder(identity) / f"{os.getpid()}-{next(_numbers)}"
         self._socket: socket.socket | None = None
         made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            made.bind(str(self._path))
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            made.bind(str(self.path))
             made.setblocking(False)
             self._loop.add_reader(made, self._hear)
             self._socket = made
@@ -45,8 +49,8 @@ class Listener:
             self._loop.remove_reader(self._socket)
             self._socket.close()
             with suppress(OSError):
-                self._path.unlink()
-                self._path.parent.rmdir()
+                self.path.unlink()
+                self.path.parent.rmdir()
 
     def _hear(self) -> None:
         assert self._socket is not None
@@ -69,8 +73,10 @@ class Listener:
 class Waker:
     """The end that rings, from any thread."""
 
-    def __init__(self, identity: str) -> None:
+    def __init__(self, identity: str, own: Listener) -> None:
+        """Rings everybody but the listener of the same connection."""
         self._folder = _folder(identity)
+        self._own = own.path
         self._changed = 0
         self._listeners: list[str] = []
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -80,8 +86,11 @@ class Waker:
         try:
             changed = self._folder.stat().st_mtime_ns
             if changed != self._changed:
-                self._listeners = [str(path) for path in self._folder.iterdir()]
-                self._changed = changed
+                others = (path for path in self._folder.iterdir() if path != self._own)
+                self._listeners = [str(path) for path in others]
+                # Two may come within one tick of the file system's clock: then look again.
+                settled = time.time_ns() - changed > _TICK_NS
+                self._changed = changed if settled else 0
         except OSError:
             return  # nobody listens
         for path in self._listeners:
