@@ -193,12 +193,13 @@ class SqliteBroker:
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
         while known is not None:
-            version = await self._read(self._in.version)
-            if version != self._version:
-                self._version = version
+            # First what is told: our own commits change the version, too.
+            left = max(0.0, until - loop.time())
+            if await self._listener.heard(min(left, POLL_S)):
                 return
-            left = until - loop.time()
-            if left <= 0 or await self._listener.heard(min(left, POLL_S)):
+            version = await self._read(self._in.version)
+            if version != self._version or left <= POLL_S:
+                self._version = version
                 return
         self._check()
         await asyncio.sleep(timeout)
