@@ -1,13 +1,9 @@
-"""The embedded bus: events per second, latency, and what order costs beside `none`.
+"""The bus over one file: events per second, latency and size, beside what else does the job.
 
-Every guarantee does the same work in one process (memory, SQLite) and across three (a publisher,
-the owner of the managers, a subscriber, on one SQLite file). A unit is an event of about 100 bytes,
-published with a receipt and delivered to every subscriber. `none` is the yardstick of the ratios:
-the same bus, without order. Beside it stand the bare commits of the same disk: nothing that waits
-for the disk event by event can be faster.
+Every way is a process of its own (benches/bus_ways.py), asked in turns, so that the noise of the
+machine hits all alike; it measures itself. `today` is the bus before it was rebuilt over logs.
 
-One at a time on SQLite every event waits for one sync, whatever the guarantee: look at the spread
-and at the bare commits before the ratios.
+`python -m benches.bus [ROUNDS]`; every table names the goal that it is held against.
 """
 
 from __future__ import annotations
@@ -15,267 +11,272 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+import threading
+from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter, time
+from statistics import median
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-import inorder
-from benches.measure import Contest
+from benches.bus_rivals import ROOT, pythons
 
-GUARANTEES = ("none", "fifo", "total")
-MANY = 4000
-FEW = 150
-ROUNDS = 5
+MANY, FEW = 4000, 150
 
 
-def value(number: int) -> dict[str, Any]:
-    return {"id": number, "amount": 12.5, "text": "x" * 70}
+class Player:
+    """A way, as a process."""
+
+    def __init__(self, way: str, python: Path, folder: Path) -> None:
+        self.way = way
+        folder.mkdir(parents=True, exist_ok=True)
+        self.process = subprocess.Popen(
+            [python, ROOT / "benches" / "bus_ways.py", way, folder], text=True, bufsize=1,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder,
+        )  # fmt: skip
+        assert self.line() == "ready"
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline().strip()
+        if not line:
+            raise RuntimeError(f"{self.way} has ended")
+        return line
+
+    def say(self, words: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(words + "\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> tuple[float, list[float]]:
+        took, *found = map(float, self.line().split())
+        return took, found
+
+    def ask(self, words: str) -> tuple[float, list[float]]:
+        self.say(words)
+        return self.hear()
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(30)
 
 
 class Stage:
-    """Buses and subscriptions that stay open between rounds."""
+    """Players by way, in folders of their own."""
 
-    def __init__(self, url: str, guarantee: str, subscribers: int) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._stack = AsyncExitStack()
-        self._loop.run_until_complete(self._open(url, guarantee, subscribers))
+    def __init__(self, folder: Path, rounds: int) -> None:
+        self.folder, self.rounds, self.pythons = folder, rounds, pythons()
+        self._number = 0
+        self.console = Console(width=110)
 
-    async def _open(self, url: str, guarantee: str, subscribers: int) -> None:
-        enter = self._stack.enter_async_context
-        self._bus = await enter(inorder.connect(url, guarantee, deadline=60))
-        self._events = [await enter(self._bus.subscribe("t")) for _ in range(subscribers)]
+    def players(self, *ways: str) -> list[Player]:
+        self._number += 1
+        place = self.folder / str(self._number)
+        return [Player(way, self.pythons[way], place / way) for way in ways if way in self.pythons]
 
-    def many(self) -> int:
-        """All in one call; done when everybody has all of it."""
+    def contest(self, title: str, goals: dict[str, float], words: str, *ways: str) -> None:
+        """Rates of each way; the first one's ratio to each other is held against its goal."""
+        players = self.players(*ways)
+        for player in players:
+            player.ask(words)  # to warm up
+        rates: dict[str, list[float]] = {player.way: [] for player in players}
+        for _ in range(self.rounds):
+            for player in players:
+                took, [count] = player.ask(words)
+                rates[player.way].append(count / took)
+        for player in players:
+            player.close()
+        self.show(title, rates, goals)
 
-        async def round() -> None:
-            await asyncio.gather(
-                self._bus.publish_many("t", [value(n) for n in range(MANY)]),
-                *(self._read(events, MANY) for events in self._events),
-            )
-
-        self._loop.run_until_complete(round())
-        return MANY
-
-    def singly(self) -> int:
-        """One after the other, each with its receipt."""
-
-        async def round() -> None:
-            for n in range(FEW):
-                await self._bus.publish("t", value(n))
-            await asyncio.gather(*(self._read(events, FEW) for events in self._events))
-
-        self._loop.run_until_complete(round())
-        return FEW
-
-    def latencies(self) -> list[float]:
-        """From the call of publish to the event in the subscriber's hands, one at a time."""
-
-        async def round() -> list[float]:
-            found = []
-            for n in range(FEW):
-                started = perf_counter()
-                publishing = asyncio.create_task(self._bus.publish("t", value(n)))
-                await self._events[0].next(10)
-                found.append(perf_counter() - started)
-                await publishing
-            return found
-
-        return self._loop.run_until_complete(round())
-
-    async def _read(self, events: Any, count: int) -> None:
-        for _ in range(count):
-            await events.next(60)
-
-    def close(self) -> None:
-        self._loop.run_until_complete(self._stack.aclose())
-        self._loop.close()
-
-
-class Troupe:
-    """A publisher, an owner of the managers and a subscriber, each a process."""
-
-    def __init__(self, url: str, guarantee: str) -> None:
-        # The first to come owns the managers, so the others wait for it.
-        self._processes = []
-        for role in self._roles():
-            process = subprocess.Popen(
-                [sys.executable, "-m", "benches.bus", role, url, guarantee],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+    def show(self, title: str, rates: dict[str, list[float]], goals: dict[str, float]) -> None:
+        ours = median(next(iter(rates.values())))
+        table = Table(title=title, caption=f"python -m benches.bus, {self.rounds} rounds in turns")
+        for heading in ("way", "events/s", "spread", "ours is", "goal", ""):
+            table.add_column(heading, justify="left" if heading == "way" else "right")
+        for way, values in rates.items():
+            ratio, goal = ours / median(values), goals.get(way)
+            verdict = "" if goal is None else "reached" if ratio >= goal else "missed"
+            spread = f"{min(values):,.0f} to {max(values):,.0f}"
+            table.add_row(
+                way, f"{median(values):,.0f}", spread, f"{ratio:.2f}x",
+                "" if goal is None else f">= {goal:g}", verdict,
             )  # fmt: skip
-            self._processes.append(process)
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        _, self._subscriber, self._publisher = self._processes
+        self.console.print(table)
 
-    def _roles(self) -> Iterator[str]:
-        yield "keep"
-        yield "subscribe"
-        yield "publish"
-
-    def _ask(self, process: subprocess.Popen[str], line: str) -> None:
-        assert process.stdin is not None
-        process.stdin.write(line + "\n")
-        process.stdin.flush()
-
-    def _hear(self, process: subprocess.Popen[str]) -> list[float]:
-        assert process.stdout is not None
-        return [float(word) for word in process.stdout.readline().split()]
-
-    def many(self) -> int:
-        self._run("many", MANY)
-        return MANY
-
-    def singly(self) -> int:
-        self._run("singly", FEW)
-        return FEW
-
-    def latencies(self) -> list[float]:
-        return self._run("singly", FEW)
-
-    def _run(self, how: str, count: int) -> list[float]:
-        self._ask(self._subscriber, str(count))
-        self._ask(self._publisher, f"{how} {count}")
-        self._hear(self._publisher)
-        return self._hear(self._subscriber)
-
-    def close(self) -> None:
-        for process in reversed(self._processes):
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait(30)
+    def say(self, title: str, *rows: tuple[str, str, str]) -> None:
+        table = Table(title=title)
+        for heading in ("what", "found", "goal"):
+            table.add_column(heading)
+        for row in rows:
+            table.add_row(*row)
+        self.console.print(table)
 
 
-async def work(role: str, url: str, guarantee: str) -> None:
-    """One process of a troupe: reads orders, says what it measured."""
-    loop = asyncio.get_running_loop()
-    async with inorder.connect(url, guarantee, deadline=60) as bus, AsyncExitStack() as stack:
-        subscribing = role == "subscribe"
-        events = await stack.enter_async_context(bus.subscribe("t")) if subscribing else None
-        print("ready", flush=True)
-        while line := await loop.run_in_executor(None, sys.stdin.readline):
-            found: list[float] = []
-            how, _, count = line.strip().rpartition(" ")
-            if events is not None:
-                for _ in range(int(count)):
-                    found.append(-(await events.next(60)).published_at + time())
-            elif how == "many":
-                await bus.publish_many("t", [value(n) for n in range(int(count))])
-            else:
-                for n in range(int(count)):
-                    await bus.publish("t", value(n))
-            print(*found, flush=True)
+def latency(stage: Stage, rate: int) -> None:
+    """From `publish` to the event in another process's hands, and to the receipt."""
+    rows = []
+    halves: dict[str, list[tuple[float, float]]] = {}
+    for _ in range(max(1, stage.rounds - 2)):
+        for way in ("total", "today"):
+            if way not in stage.pythons:
+                continue
+            folder = stage.folder / f"paced-{way}-{rate}-{len(halves.get(way, ()))}"
+            hearing = Player(way, stage.pythons[way], folder)
+            saying = Player(way, stage.pythons[way], folder)
+            count = min(2 * rate, 600)
+            hearing.say(f"hear {count}")
+            assert hearing.line() == "hearing"
+            _, waits = saying.ask(f"paced {count} {rate}")
+            _, ages = hearing.hear()
+            halves.setdefault(way, []).append((median(ages) * 1e3, median(waits) * 1e3))
+            saying.close()
+            hearing.close()
+    for way, found in halves.items():
+        age, wait = (median(each[k] for each in found) for k in (0, 1))
+        spread = f"{min(a for a, _ in found):.2f} to {max(a for a, _ in found):.2f}"
+        rows.append((way, f"p50 {age:.2f} ms ({spread}), receipt {wait:.2f} ms",
+                     "<= 0.5 of today, <= receipt + 0.2 ms" if way == "total" else ""))  # fmt: skip
+    stage.say(f"another process, {rate} a second", *rows)
 
 
-@contextmanager
-def place(folder: Path, kind: str, guarantee: str, number: int) -> Iterator[Any]:
-    """Where a guarantee works, open for all rounds."""
-    file = f"sqlite:///{folder}/{kind}-{guarantee}-{number}.db"
-    if kind == "processes":
-        made: Stage | Troupe = Troupe(file, guarantee)
-    else:
-        url = f"memory://{guarantee}-{number}" if kind == "memory" else file
-        made = Stage(url, guarantee, number)
-    try:
-        yield made
-    finally:
-        made.close()
+def replay(stage: Stage) -> None:
+    for title, written, goals in (
+        ("replay, written 4,000 at once", "many 4000", {"sqlite": 0.5}),
+        ("replay, written one at a time", "singly 4000", {"sqlite": 0.15}),
+    ):
+        players = stage.players("total" if "many" in written else "quick", "sqlite")
+        for player in players:
+            for _ in range(15 if "many" in written else 1):
+                player.ask(written if player.way != "sqlite" else "many 4000")
+        rates: dict[str, list[float]] = {player.way: [] for player in players}
+        for _ in range(stage.rounds):
+            for player in players:
+                took, [count] = player.ask("replay")
+                rates[player.way].append(count / took)
+        for player in players:
+            player.close()
+        stage.show(title, rates, goals)
 
 
-def contest(folder: Path, kind: str, subscribers: int, job: str) -> None:
-    title = f"{kind}, {subscribers} subscriber{'s' if subscribers > 1 else ''}, {job}"
-    race = Contest(title, "events", ROUNDS)
-    tables: dict[str, list[float]] = {}
-    with Entered() as stack:
-        for guarantee in GUARANTEES:
-            made = stack.enter(place(folder, kind, guarantee, subscribers))
-            getattr(made, job)()  # once to warm up
-            race.add(guarantee, getattr(made, job))
-            if job == "singly" and subscribers == 1:
-                tables[guarantee] = sorted(made.latencies())
-        race.run("python -m benches.bus")
-    if tables:
-        show_latencies(kind, tables)
+def topics(stage: Stage) -> None:
+    found: dict[int, list[list[float]]] = {10: [], 1000: []}
+    for _ in range(stage.rounds):
+        for count, some in found.items():
+            [player] = stage.players("total")
+            some.append(player.ask(f"topics 600 {count}")[1])
+            player.close()
+    (few, few_bytes), (most, most_bytes) = (
+        (600 / median(took for took, _ in some), median(size for _, size in some))
+        for some in found.values()
+    )
+    stage.say(
+        "10 and 1,000 topics, one at a time",
+        ("events/s", f"{few:,.0f} and {most:,.0f}: {few / most:.2f}", "within 1.2"),
+        ("bytes an event", f"{few_bytes:.0f} and {most_bytes:.0f}: {most_bytes / few_bytes:.2f}",
+         "within 1.1"),
+    )  # fmt: skip
 
 
-class Entered:
-    """Leaves in any case what was entered, last first."""
+def importing(stage: Stage) -> None:
+    def cost(code: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    def __enter__(self) -> Entered:
-        self._entered: list[Any] = []
-        return self
-
-    def enter(self, manager: Any) -> Any:
-        found = manager.__enter__()
-        self._entered.append(manager)
-        return found
-
-    def __exit__(self, *error: object) -> None:
-        for manager in reversed(self._entered):
-            manager.__exit__(None, None, None)
+    bare, ours = [], []
+    for _ in range(7):
+        bare.append(cost("pass"))
+        ours.append(cost("import inorder; inorder.connect"))
+    more = median(ours) - median(bare)
+    stage.say("import inorder; inorder.connect", ("CPU", f"+ {more:.3f} s", "<= + 0.15 s"))
 
 
-def show_latencies(kind: str, tables: dict[str, list[float]]) -> None:
-    table = Table(title=f"{kind}: publish to delivery, ms, one at a time")
-    for heading in ("guarantee", "p50", "p99"):
-        table.add_column(heading, justify="right")
-    for guarantee, found in tables.items():
-        half, most = found[len(found) // 2], found[int(len(found) * 0.99)]
-        table.add_row(guarantee, f"{half * 1000:.2f}", f"{most * 1000:.2f}")
-    Console(width=100).print(table)
+def crossed() -> set[str]:
+    """The files of ours that one event crosses on its way from `publish` to delivery."""
+    import inorder
+
+    here = str(Path(inorder.__file__).parent) + os.sep
+    files: set[str] = set()
+
+    def seen(frame: Any, event: str, argument: Any) -> None:
+        name = frame.f_code.co_filename
+        if name.startswith(here) and frame.f_code.co_name != "<module>":
+            files.add(name.removeprefix(here))
+
+    async def job(folder: str) -> None:
+        threading.setprofile(seen)
+        async with (
+            inorder.connect(f"sqlite:///{folder}/b.db") as bus, bus.subscribe("t") as events,
+        ):  # fmt: skip
+            await bus.publish("t", value := {"n": 1})
+            await events.next(5)
+            await asyncio.sleep(0.1)  # all quiet
+            files.clear()
+            sys.setprofile(seen)
+            try:
+                await bus.publish("t", value)
+                await events.next(5)
+            finally:
+                sys.setprofile(None)
+                threading.setprofile(None)  # type: ignore[arg-type]
+            print(*sorted(files))
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(job(folder))
+    return files
 
 
-def floor(folder: Path) -> None:
-    """What the disk can do: bare syncs, and bare commits of one row."""
-    race = Contest("the disk below", "commits", ROUNDS)
-    handle = os.open(folder / "bare", os.O_CREAT | os.O_WRONLY)
-    db = sqlite3.connect(folder / "bare.db", isolation_level=None)
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
-    db.execute("CREATE TABLE t (x BLOB)")
-
-    def syncs() -> int:
-        for _ in range(100):
-            os.write(handle, b"x" * 4096)
-            os.fsync(handle)
-        return 100
-
-    def commits() -> int:
-        for _ in range(100):
-            db.execute("INSERT INTO t VALUES (?)", (b"x" * 100,))
-        return 100
-
-    race.add("fsync of 4 KiB", syncs)
-    race.add("SQLite, one row", commits)
-    race.run("python -m benches.bus")
-    os.close(handle)
-    db.close()
+def lines(*places: str, without: tuple[str, ...] = ()) -> int:
+    """Lines of source below these places."""
+    files = [path for place in places for path in (ROOT / "src" / "inorder" / place).rglob("*.py")]
+    return sum(len(path.read_text().splitlines()) for path in files if path.name not in without)
 
 
-def main() -> None:
+def size(stage: Stage) -> None:
+    looked_after = ("repair.py", "check.py", "care.py", "inspect.py", "copying.py")
+    plane = lines("bus", "logs", "brokers", without=looked_after)
+    stage.say(
+        "size",
+        ("files one event crosses", str(len(crossed())), "<= 14 (before: 30)"),
+        ("lines of src/", f"{lines('.'):,}", "said"),
+        ("lines of bus/, logs/, brokers/ without check and repair", f"{plane:,}", "<= 2,600"),
+    )
+
+
+def main(rounds: int = 5) -> None:
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        floor(folder)
-        for kind, subscribers in (("memory", 1), ("memory", 4), ("sqlite", 1), ("sqlite", 4)):
-            contest(folder, kind, subscribers, "many")
-            contest(folder, kind, subscribers, "singly")
-        contest(folder, "processes", 1, "many")
-        contest(folder, "processes", 1, "singly")
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"memory of this process at its largest: {used:.0f} MiB")
+        stage = Stage(Path(name), rounds)
+        print("load:", os.getloadavg())
+        at_once = {"umadb": 0.8, "sqlite": 0.8, "eventsourcing": 4.0}
+        jobs: list[Callable[[], None]] = [
+            lambda: stage.contest(
+                f"{MANY} at once, published and delivered", at_once, f"many {MANY}",
+                "total", "umadb", "sqlite", "eventsourcing", "today",
+            ),
+            lambda: stage.contest(
+                "one at a time", {"none": 0.95, "umadb": 1.1, "thread": 0.75}, f"singly {FEW}",
+                "total", "none", "umadb", "thread", "today",
+            ),
+            lambda: stage.contest(
+                "64 callers, one at a time each", {"today": 4.0}, "tasks 64 8", "total", "today"
+            ),
+            lambda: latency(stage, 100),
+            lambda: latency(stage, 1000),
+            lambda: replay(stage),
+            lambda: topics(stage),
+            lambda: importing(stage),
+            lambda: size(stage),
+        ]  # fmt: skip
+        for job in jobs:
+            job()
+        print("load:", os.getloadavg())
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        asyncio.run(work(*sys.argv[1:]))
-    else:
-        main()
+    main(*map(int, sys.argv[1:]))

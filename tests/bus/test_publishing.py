@@ -143,6 +143,10 @@ def test_keys_and_headers_come_along(url):
             for wrong in ({"key": 7}, {"headers": {"a": 1}}, {"key": "x" * 20_000}):
                 with pytest.raises(Misuse):
                     await bus.publish("t", {}, **wrong)
+            for wrong in ({"keys": ["a", 7]}, {"headers": {"a": 1}}, {"keys": ["x" * 20_000, ""]}):
+                with pytest.raises(Misuse):
+                    await bus.publish_many("t", [{}, {}], **wrong)
+            await none_left(events)
 
     run(job)
 

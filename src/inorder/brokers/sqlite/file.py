@@ -28,6 +28,7 @@ from inorder.brokers.sqlite.witness import Witness, log
 from inorder.core.errors import Damaged, Misuse, Refused, Replaced, Unsure
 from inorder.core.limits import CEILING_STEP, EVENT_BYTES_MAX
 from inorder.logs.broker import Author, Run
+from inorder.logs.topics import Topics
 
 FORMAT = 2
 # The offset of the first event: what lies below was never there, so it was not removed.
@@ -74,6 +75,8 @@ class File:
         self.tail = Tail(0, b"", 0.0)
         self._authors: dict[str, tuple[int, int]] = {}
         self._ceiling = 0
+        # Whose topics are read (reading.py).
+        self.wanted: Topics | None = None
         self._make(create)
         self.witness = Witness(self.path)
         try:

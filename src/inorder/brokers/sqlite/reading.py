@@ -71,17 +71,24 @@ def _rows(file: File, start: int, topics: Topics) -> Any:
     """A query, which ends with the snapshot it is made in."""
     if topics == EVERYTHING:
         return file.db.execute(_ALL, (start, _PASSED))
-    file.db.create_function("wanted", 1, lambda head: _is_wanted(head, topics))
+    if file.wanted is None:
+        # Once: SQLite prepares every statement again when a function is made.
+        file.db.create_function("wanted", 1, lambda head: _is_wanted(head, file.wanted))
+    file.wanted = topics
     return file.db.execute(_SOME, (start, _PASSED))
 
 
-def _is_wanted(head: Any, topics: Topics) -> bool:
+def _is_wanted(head: Any, topics: Topics | None) -> bool:
     """Whether a row has something for a reader; if that cannot be said, it is looked at closely."""
     try:
         segments = block.head_of(head).segments
     except (block.Unsound, TypeError):
         return True
-    return not segments or any(not s.count or topics.matches(s.topic) for s in segments)
+    return (
+        topics is None
+        or not segments
+        or any(not s.count or topics.matches(s.topic) for s in segments)
+    )
 
 
 def _take(
