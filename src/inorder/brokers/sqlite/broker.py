@@ -201,7 +201,8 @@ class SqliteBroker:
             left = until - loop.time()
             if left <= 0:
                 return
-            await self._listener.heard(min(left, POLL_S))
+            if await self._listener.heard(min(left, POLL_S)):
+                return
             self._check()
 
     def _end(self) -> int:
