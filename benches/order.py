@@ -117,6 +117,7 @@ def tables(spark: Any, folder: Path, rows: int, rounds: int, command: str) -> No
     headed = headed.drop("stamp").withColumnRenamed("header", "stamp")
     check(order(untidy, **HOLD), rows)
     check(order(tidy, mode="tag"), rows)
+    placed = untidy.drop("stamp").withColumnRenamed("place", "position")
     ways: dict[str, Callable[[], Any]] = {
         "SQL sort": lambda: plain(untidy),
         "applyInPandas sort": lambda: by_pandas(untidy),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.brokers import contract, facts
+from tests.brokers import contract, contract_ends, facts
 from tests.brokers.hands import run
 from tests.brokers.places import PLACES
+
+assert contract_ends.__doc__  # it adds its checks to those of contract.py
 
 
 @pytest.mark.parametrize("check", contract.CHECKS)

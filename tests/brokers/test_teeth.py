@@ -7,11 +7,12 @@ import itertools
 
 import pytest
 
-from tests.brokers import contract, facts
+from tests.brokers import contract, contract_ends, facts
 from tests.brokers.broken import BROKEN
 from tests.brokers.contract import Place
 from tests.brokers.hands import run
 
+assert contract_ends.__doc__  # it adds its checks to those of contract.py
 CHECKS = {**contract.CHECKS, **facts.CHECKS}
 _numbers = itertools.count()
 

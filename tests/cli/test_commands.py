@@ -34,7 +34,8 @@ def inorder(monkeypatch, capsys):
 def test_help_lists_the_commands_and_each_has_an_example(inorder):
     code, out, _ = inorder("--help")
     assert code == 0
-    for command in ("run", "publish", "subscribe", "simulate", "audit", "explore", "fit", "sweep"):
+    commands = ("run", "publish", "subscribe", "simulate", "audit", "explore", "fit", "sweep")
+    for command in (*commands, "status", "check", "repair", "copy"):
         assert command in out
         code, text, _ = inorder(command, "--help")
         assert code == 0

@@ -1,4 +1,4 @@
-"""The live runtime: the machines of the protocol rooms, driven by asyncio over a real broker.
+"""The live driver: readers and publications over one log (logs/), driven by asyncio over a broker.
 
-bus.py is what applications use; host.py drives machines; brokers/ move and keep what they say.
+bus.py and subscription.py are what applications use; publisher.py appends, pump.py reads.
 """

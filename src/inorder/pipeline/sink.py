@@ -28,17 +28,12 @@ Rule 3: a task appends its rows in their order, and other tasks append meanwhile
 from __future__ import annotations
 
 import asyncio
-import json
-import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
-from itertools import groupby
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Struct
 from pyspark import TaskContext
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
@@ -48,10 +43,11 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from inorder.brokers import broker_at
-from inorder.core.errors import Misuse, Refused, TooLarge, UnknownName, Unsure
-from inorder.core.limits import EVENT_BYTES_MAX, SINK_BATCHES_KEPT, SINK_WAIT_S_MAX
-from inorder.logs.broker import Author, Broker, Log, Run
+from inorder.core.errors import Misuse, Refused, UnknownName, Unsure
+from inorder.core.limits import SINK_BATCHES_KEPT, SINK_WAIT_S_MAX
+from inorder.logs.broker import Broker, Log, Run
 from inorder.logs.topics import EVERYTHING, check_name
+from inorder.pipeline.sink_rows import Encoding, Note, Plan, behind, packed
 from inorder.pipeline.source_log import EVENT_COLUMNS
 from inorder.pipeline.source_options import place_of
 
@@ -62,38 +58,10 @@ _SPARKS = ("checkpointlocation", "path", "queryname", "outputmode")
 _ROLES = ("topic", "key", "headers", "published_at", "attributes", "value")
 _KINDS = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string")
 
-# Rows of one task in one batch stay below this, so that numbers of later batches are larger.
-_ROWS_PER_BATCH = 2**32
 # So that all numbers fit into 63 bits.
 _BATCHES_MAX = 2**31
 # A broker that refuses, or does not answer, is asked so often before Spark tries the task again.
 _TRIES = 4
-
-_attributes = msgspec.json.Decoder(dict[str, Any]).decode
-_headers = msgspec.json.Decoder(dict[str, str]).decode
-_packed = msgspec.msgpack.Encoder(order="deterministic").encode
-
-
-class Plan(Struct, frozen=True):
-    """Where rows go, and which columns mean what. `others` are the attributes that are a column
-    each."""
-
-    url: str
-    topic: str
-    publisher: str
-    sink: str
-    batch: int
-    roles: tuple[str, ...]
-    others: tuple[str, ...]
-
-
-class Note(Struct, frozen=True, array_like=True):
-    """Which rows a task has: how many, which in any order, and which in this order."""
-
-    count: int
-    some: str
-    ordered: str
-
 
 _note = msgspec.msgpack.Decoder(Note).decode
 
@@ -274,12 +242,12 @@ async def _append(
     if before is not None and (stored or not before.count):
         _check_same(before, now, stored, what)
     elif before != now:
-        await facts.put(key, _packed(now), 1)
+        await facts.put(key, packed(now), 1)
     for attempt in range(_TRIES):
         if stored >= now.count:
             return
         try:
-            found = await broker.append(log, rows.author, _behind(runs, rows.first + stored))
+            found = await broker.append(log, rows.author, behind(runs, rows.first + stored))
             stored += len(found.offsets)
             if found.reason:
                 raise Refused(f"{what}: {found.reason}")
@@ -297,9 +265,7 @@ async def _stored(broker: Broker, log: Log, rows: Encoding, before: Note | None,
         if before is None:
             return 0
         raise Refused(f"{what}: the log does not say any more what of it is stored")
-    if last >= rows.first + _ROWS_PER_BATCH - 1:  # a later batch is
-        return rows.note.count
-    return max(0, last - rows.first + 1)
+    return max(0, min(rows.note.count, last - rows.first + 1))  # all, if a later batch is
 
 
 def _check_same(before: Note, now: Note, stored: int, what: str) -> None:
@@ -309,137 +275,3 @@ def _check_same(before: Note, now: Note, stored: int, what: str) -> None:
         raise Refused(f"{what} had {now.count} rows before, as now, but not the same ones")
     if stored < now.count and before.ordered != now.ordered:
         raise Refused(f"{what}: {stored} rows are stored, and now they come in another order")
-
-
-def _behind(runs: Sequence[Run], sequence: int) -> list[Run]:
-    """The events from a sequence on."""
-    found = []
-    for run in runs:
-        passed = sequence - run.sequence
-        if passed >= run.count:
-            continue
-        if passed > 0:
-            values = msgspec.msgpack.decode(run.values, type=list[msgspec.Raw])[passed:]
-            run = msgspec.structs.replace(
-                run, sequence=sequence, count=len(values), values=_packed(values),
-                keys=run.keys and run.keys[passed:], headers=run.headers and run.headers[passed:],
-            )  # fmt: skip
-        found.append(run)
-    return found
-
-
-class Encoding:
-    """Turns the rows of a task into runs of events."""
-
-    def __init__(self, plan: Plan, sink: str, batch: int, task: int) -> None:
-        self._plan = plan
-        # Every sink counts its batches from 0: its name keeps its events apart from other sinks'.
-        tag = blake2b(sink.encode(), digest_size=8).hexdigest()
-        # Who has a name is remembered for ever; a name that never comes again need not be.
-        lasting = not sink.startswith("job-") or bool(plan.sink)
-        self.author = Author(f"{plan.publisher or 'spark'}/{tag}/{task}", 1, lasting)
-        self.first = batch * _ROWS_PER_BATCH + 1
-        self._now = time.time()
-        self._rows: list[tuple[Any, ...]] = []  # topic, published_at, key, headers, value
-        self._sum = 0
-        self._ordered = blake2b(digest_size=16)
-
-    @property
-    def note(self) -> Note:
-        return Note(len(self._rows), f"{self._sum:032x}", self._ordered.hexdigest())
-
-    def take(self, batch: Any) -> None:
-        columns = {name: batch.column(name).to_pylist() for name in self._plan.roles}
-        count = batch.num_rows
-        nothing = [None] * count
-        topics = [self._plan.topic] * count if self._plan.topic else columns["topic"]
-        told = columns.get("published_at", nothing)
-        keys = columns.get("key", nothing)
-        headers = columns.get("headers", nothing)
-        for row in zip(topics, told, keys, headers, self._values(batch, columns), strict=True):
-            self._count(row)
-            self._rows.append(self._checked(row))
-
-    def _count(self, row: tuple[Any, ...]) -> None:
-        """Into the note goes what the row says itself: neither the time nor the number it got."""
-        try:
-            found = blake2b(_packed(row), digest_size=16).digest()
-        except (UnicodeError, OverflowError, msgspec.MsgspecError, RecursionError) as error:
-            raise self._wrong(row[0], error, self.first + len(self._rows)) from None
-        self._sum = (self._sum + int.from_bytes(found)) % 2**128
-        self._ordered.update(found)
-
-    def _checked(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        topic, at, key, headers, value = row
-        if topic is None:
-            raise Misuse(f"row {len(self._rows) + 1} of a task: topic is null")
-        check_name(topic)
-        if headers is not None:
-            try:
-                headers = _headers(headers)
-            except (msgspec.MsgspecError, UnicodeError):
-                told = f"{headers[:60]!r} is not a JSON object of texts"
-                raise Misuse(f"column headers: {told}") from None
-        return topic, self._now if at is None else at, key, headers, value
-
-    def _sized(self, topic: str, sequence: int, values: Sequence[Any]) -> bytes:
-        """Values as the log takes them; who is too large is named."""
-        packed = _packed(values)
-        if len(packed) > EVENT_BYTES_MAX:
-            for place, value in enumerate(values):
-                if (size := len(_packed(value))) > EVENT_BYTES_MAX:
-                    large = TooLarge("event, in bytes,", size, EVENT_BYTES_MAX)
-                    raise self._wrong(topic, large, sequence + place)
-        return packed
-
-    def _wrong(self, topic: Any, error: Exception, sequence: int) -> Misuse:
-        name = f"{self.author.publisher}:{self.author.epoch}:{sequence}"
-        return Misuse(f"event {name} of topic {topic!r}: {error}")
-
-    def runs(self) -> list[Run]:
-        """Rows side by side with one topic and time, as the log takes them."""
-        found = []
-        sequence = self.first
-        for (topic, at), some in groupby(self._rows, key=lambda row: row[:2]):
-            _, _, keys, headers, values = zip(*some, strict=True)
-            packed = self._sized(topic, sequence, values)
-            run = Run(
-                topic, self.author.publisher, self.author.epoch, sequence, len(values),
-                packed, at,
-                keys if any(key is not None for key in keys) else None,
-                headers if any(headers) else None,
-            )  # fmt: skip
-            found.append(run)
-            sequence += len(values)
-        return found
-
-    def _values(self, batch: Any, columns: dict[str, list[Any]]) -> Iterator[Any]:
-        raw, texts = columns.get("value"), columns.get("attributes")
-        if raw is None and texts is None:
-            yield from self._gathered(batch)
-            return
-        for place in range(batch.num_rows):
-            if raw is not None and raw[place] is not None:
-                yield raw[place]
-            else:
-                yield self._decoded(texts[place] if texts is not None else None)
-
-    def _decoded(self, text: str | None) -> dict[str, Any]:
-        try:
-            return _attributes(text or "{}")
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            pass  # perhaps NaN or Infinity, which the source writes
-        try:
-            return msgspec.convert(json.loads(text or "{}"), dict[str, Any])
-        except (ValueError, RecursionError, msgspec.MsgspecError):
-            raise Misuse(f"column attributes: {str(text)[:60]!r} is not a JSON object") from None
-
-    def _gathered(self, batch: Any) -> list[dict[str, Any]]:
-        names = self._plan.others
-        lists = [batch.column(name).to_pylist() for name in names]
-        if not lists:
-            return [{} for _ in range(batch.num_rows)]
-        return [
-            {name: value for name, value in zip(names, row, strict=True) if value is not None}
-            for row in zip(*lists, strict=True)
-        ]

@@ -19,8 +19,6 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
-import msgspec
-
 from inorder.core.errors import Damaged, Misuse
 from inorder.core.limits import SOURCE_ROWS_PER_TASK_MIN
 from inorder.logs.cursor import Cursor
@@ -110,10 +108,3 @@ def tasks(start: int, stop: int, cores: int, at_least: int | None) -> list[tuple
     number = min(total, max(wanted, at_least or 1))
     cuts = [start + total * task // number for task in range(number + 1)] if number else [start]
     return list(pairwise(cuts))
-
-
-def as_cursor(done: Mapping[str, Any]) -> Cursor:
-    """What a checkpoint kept, as a cursor for others."""
-    return msgspec.convert(
-        {**done, "digest": bytes.fromhex(done["digest"]), "shape": 1}, Cursor, strict=False
-    )

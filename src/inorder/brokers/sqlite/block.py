@@ -68,10 +68,8 @@ def origin(identity: str) -> bytes:
     return blake2b(identity.encode(), digest_size=LINK_BYTES).digest()
 
 
-def blocks(
-    some: Sequence[Run], first: int, link: bytes, stored_at: float
-) -> tuple[list[Row], bytes]:
-    """The rows that hold these events from an offset on, and the link out of the last."""
+def blocks(some: Sequence[Run], first: int, link: bytes, stored_at: float) -> list[Row]:
+    """The rows that hold these events from an offset on."""
     rows: list[Row] = []
     waiting: list[Run] = []
     size = 0
@@ -83,7 +81,7 @@ def blocks(
         waiting.append(piece)
         size += len(piece.values)
     rows.append(row(waiting, first, link, stored_at))
-    return rows, link_out(rows[-1][3])
+    return rows
 
 
 def _pieces(some: Sequence[Run]) -> Iterator[Run]:

@@ -107,7 +107,7 @@ class SqliteBroker:
         self._log = Log(self._out.identity, f"sqlite:///{self.path}")
         self._listener = Listener(self._log.identity)
         self._waker = Waker(self._log.identity, self._listener)
-        self._version = -1
+        self._version = -1, 0
         self._is_open = True
 
     def _file(self) -> File:
@@ -192,17 +192,19 @@ class SqliteBroker:
         known = ends.get(self._log.identity)
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
-        while known is not None:
-            # First what is told: our own commits change the version, too.
-            left = max(0.0, until - loop.time())
-            if await self._listener.heard(min(left, POLL_S)):
+        while known is None or await self._read(self._end) <= known:
+            left = until - loop.time()
+            if left <= 0:
                 return
-            version = await self._read(self._in.version)
-            if version != self._version or left <= POLL_S:
-                self._version = version
-                return
-        self._check()
-        await asyncio.sleep(timeout)
+            await self._listener.heard(min(left, POLL_S))
+            self._check()
+
+    def _end(self) -> int:
+        """The end of the log, as the reader sees it; asked for only if somebody has written."""
+        version = self._in.version()
+        if version != self._version[0]:
+            self._version = version, self._in.seen(self._in.end)
+        return self._version[1]
 
     async def status(self) -> dict[str, Any]:
         return await self._read(reading.status, self._in)

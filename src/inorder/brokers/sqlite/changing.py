@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from inorder.brokers import runs
 from inorder.brokers.sqlite import block
-from inorder.brokers.sqlite.file import File
+from inorder.brokers.sqlite.file import File, damaged
 from inorder.brokers.sqlite.reading import sound
-from inorder.core.errors import Damaged, Misuse, Refused
+from inorder.core.errors import Misuse, Refused
 from inorder.logs.broker import Run
 
 
@@ -60,7 +60,7 @@ def _runs(file: File, row: block.Row) -> list[Run]:
     try:
         block.verify_body(seal, body)
     except block.Unsound as error:
-        raise Damaged(str(file.path), f"offsets {last - n + 1} to {last}: {error}") from None
+        raise damaged(file.path, str(error), last - n + 1, last) from None
     return list(block.runs_of(last, n, block.head_of(head), body, b""))
 
 

@@ -84,6 +84,8 @@ class File:
                 self.db = sqlite3.connect(
                     self.path, timeout=busy_s, isolation_level=None, check_same_thread=False
                 )
+                # Texts in place of bytes are damage for us to name.
+                self.db.text_factory = lambda text: text.decode(errors="replace")
                 self.facts = facts.Facts(self.db, self.path)
                 try:
                     self._prepare()
@@ -113,6 +115,9 @@ class File:
     def _prepare(self) -> None:
         db = self.db
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]
+        if not tables and not self.witness.is_blank():
+            seen = f"is empty, but {self.witness.path} is not: it has lost everything"
+            raise Damaged(str(self.path), f"{seen} (to begin a new log, delete both)")
         if not tables:
             db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         elif self._pragma("application_id") != APPLICATION:
@@ -155,21 +160,20 @@ class File:
             self._roll_back()
             raise
         self._commit()
+        self.checkpoint()  # a file whose log is lost is still known as one of ours
         self.witness.write(identity, 0, block.origin(identity))
 
     def _recover(self) -> None:
         """Say what is wrong, and go on above what a power cut may have taken."""
         try:
             with self.turn(True):
-                boot = self.facts.get(".ceiling")
-                end = self.tail.end
-                if boot and boot[1] > end and boot[0] != boot_id():
+                if self._is_unclean:
+                    tail, now = self.tail, self._now()
                     log.warning(
                         "%s: was not closed before the machine stopped; what was at offsets %d to"
-                        " %d is lost, if anything was", self.path, end, boot[1] - 1,
+                        " %d is lost, if anything was", self.path, tail.end, self._ceiling - 1,
                     )  # fmt: skip
-                    row = block.gap(end, boot[1], self.tail.link, self._now())
-                    self._store([row], row[0] + 1, block.link_out(row[3]))
+                    self._store([block.gap(tail.end, self._ceiling, tail.link, now)], now)
         except Damaged as error:
             log.error("%s", error)
 
@@ -260,7 +264,8 @@ class File:
     def vacuum(self) -> None:
         """Give back pages that are not used any more."""
         with translated(self.path):
-            self.db.execute("PRAGMA incremental_vacuum").fetchall()
+            # Not execute: it frees one page, and stops where a row could come but none does.
+            self.db.executescript("PRAGMA incremental_vacuum")
 
     def version(self) -> int:
         """Changes when another connection has written something."""
@@ -273,17 +278,19 @@ class File:
         if version == self._version:
             return
         self._authors.clear()
-        kept = self.facts.get(".ceiling")
-        self._ceiling = kept[1] if kept else 0
+        boot, self._ceiling = self.facts.get(".ceiling") or (b"", 0)
         self.check_identity()
         tail = self._read_tail()
         seen = self.witness.read(self.identity)
+        self._is_unclean = self._ceiling > tail.end and boot != boot_id()
         if seen is None:
             log.warning("%s: is missing or damaged; it is made again", self.witness.path)
+        elif self._is_unclean and tail.end <= seen[0] < self._ceiling:
+            pass  # what was not waited for is gone: `_recover` says so
         elif seen[0] >= tail.end or tail.end < self.tail.end:
             raise lost(self.path, tail.end, max(seen[0], self.tail.end - 1))
         elif seen[0] == tail.end - 1 and seen[1] != tail.link[:4]:
-            raise Damaged(str(self.path), f"offset {seen[0]} is not what its witness has seen")
+            raise damaged(self.path, "is not what its witness has seen", seen[0], seen[0])
         self.tail, self._version = tail, version
 
     def check_identity(self) -> None:
@@ -299,6 +306,11 @@ class File:
             raise Damaged(str(self.path), "has lost its start")
         return found[1], found[0]
 
+    def end(self) -> int:
+        """The offset after the last, by its own account."""
+        row = self.row("ORDER BY last DESC")
+        return row[0] + 1 if row and isinstance(row[0], int) else self.start()[0]
+
     def _read_tail(self) -> Tail:
         row = self.row("ORDER BY last DESC")
         if row is None:
@@ -307,7 +319,8 @@ class File:
             block.verify(*row[:4])
             return Tail(row[0] + 1, block.link_out(row[3]), block.head_of(row[2]).stored_at)
         except block.Unsound as error:
-            raise Damaged(str(self.path), f"offset {row[0]}, the last one: {error}") from None
+            last = row[0] if isinstance(row[0], int) else self.tail.end
+            raise damaged(self.path, str(error), last, last) from None
 
     def row(self, rest: str, *values: object) -> block.Row | None:
         """The first row that a query finds, as it stands there."""
@@ -328,8 +341,8 @@ class File:
                 known = self._known(author)
                 runs.admit(author, first, known)
                 stored = range(self.tail.end, self.tail.end + count)
-                rows, link = block.blocks(some, self.tail.end, self.tail.link, self._now())
-                self._store(rows, stored.stop, link)
+                now = self._now()
+                self._store(block.blocks(some, self.tail.end, self.tail.link, now), now)
                 self._note(author, some[-1].sequence + some[-1].count - 1, known)
             return stored
 
@@ -346,10 +359,10 @@ class File:
             if known[0] >= author.epoch:
                 raise Replaced(author.publisher, author.epoch)
             life = Run("", author.publisher, author.epoch, 0, 0, b"\x90")
-            row = block.row([life], self.tail.end, self.tail.link, self._now())
-            self._store([row], row[0] + 1, block.link_out(row[3]))
+            now = self._now()
+            self._store([block.row([life], self.tail.end, self.tail.link, now)], now)
             self._note(author, 0, known)
-        return row[0]
+            return self.tail.end - 1
 
     def _known(self, author: Author) -> tuple[int, int]:
         return self._authors.get(author.publisher) or self.facts.known(author)
@@ -358,9 +371,9 @@ class File:
         self.facts.note(author, sequence, self.tail.end - 1, is_new=known == (0, 0))
         self._authors[author.publisher] = author.epoch, sequence
 
-    def _store(self, rows: Sequence[block.Row], end: int, link: bytes) -> None:
+    def _store(self, rows: Sequence[block.Row], now: float) -> None:
         self.db.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?)", rows)
-        self.tail = Tail(end, link, self._now())
+        self.tail = Tail(rows[-1][0] + 1, block.link_out(rows[-1][3]), now)
 
     def _now(self) -> float:
         """The clock, but never before what stands in the log: `at` looks by halves."""
@@ -378,8 +391,12 @@ def boot_id() -> bytes:
 
 def lost(path: Path, first: int, last: int) -> Damaged:
     """Receipts were given for offsets that the file does not have."""
-    told = f"offsets {first} to {last} were stored, and are lost"
-    return Damaged(str(path), told, first, last + 1)
+    return damaged(path, "were stored, and are lost", first, last)
+
+
+def damaged(path: Path, problem: str, first: int, last: int) -> Damaged:
+    """What is wrong with these offsets, the last one included."""
+    return Damaged(str(path), f"offsets {first} to {last}: {problem}", first, last + 1)
 
 
 def code_of(error: sqlite3.Error) -> int:

@@ -7,11 +7,13 @@ it stays readable: a reader that begins above it hears nothing of it.
 
 from __future__ import annotations
 
+import os
+from contextlib import ExitStack, closing
 from typing import Any
 
 from inorder.brokers import runs
 from inorder.brokers.sqlite import block
-from inorder.brokers.sqlite.file import FIRST, File, lost
+from inorder.brokers.sqlite.file import FIRST, File, damaged, lost
 from inorder.core.errors import Damaged
 from inorder.logs.broker import End, Rows, Run
 from inorder.logs.topics import EVERYTHING, Topics
@@ -19,9 +21,11 @@ from inorder.logs.topics import EVERYTHING, Topics
 # Rows looked at in one call: one who wants nothing of them keeps nobody waiting for long.
 SCANNED_ROWS_MAX = 50_000
 
-# From the block before an offset on; 0 in place of a body that is not wanted.
+# From the block before an offset on, with a sign that no file can hold in place of a body that is
+# not wanted.
+_PASSED = os.urandom(16)
 _ROWS = (
-    "SELECT last, n, head, seal, CASE WHEN last >= ?1 {wanted} THEN body ELSE 0 END FROM log"
+    "SELECT last, n, head, seal, CASE WHEN last >= ?1 {wanted} THEN body ELSE ?2 END FROM log"
     " WHERE last >= coalesce((SELECT max(last) FROM log WHERE last < ?1), 0) ORDER BY last"
 )
 _ALL, _SOME = _ROWS.format(wanted=""), _ROWS.format(wanted="AND wanted(head)")
@@ -32,15 +36,16 @@ def read(file: File, offset: int, limit: int, topics: Topics) -> Rows:
     seen = file.witness.read(file.identity)
     wanted: list[Run] = []
     removed: list[tuple[int, int]] = []
-    with file.snapshot():
+    with file.snapshot(), ExitStack() as ends:
         first, link = file.start()
         offset = max(offset, FIRST)
         if offset < first:
             removed.append((offset, first))
         start = max(offset, first)
-        chain = Chain(file, first, link)
+        chain = Chain(file, start, first, link)
         size = 0
-        rows = enumerate(_rows(file, start, topics))
+        # Closed here: what an error keeps alive would keep SQLite from the next query's function.
+        rows = enumerate(ends.enter_context(closing(_rows(file, start, topics))))
         for number, (last, n, head, seal, body) in rows:
             if (size and size >= limit) or number > SCANNED_ROWS_MAX:
                 break
@@ -53,7 +58,7 @@ def read(file: File, offset: int, limit: int, topics: Topics) -> Rows:
                 if wanted or removed:
                     break
                 raise
-            if body != 0:
+            if body != _PASSED:
                 link = block.link_out(seal)
                 size += _take(last, n, head, body, link, start, topics, wanted, removed)
         else:
@@ -65,12 +70,12 @@ def read(file: File, offset: int, limit: int, topics: Topics) -> Rows:
 def _rows(file: File, start: int, topics: Topics) -> Any:
     """A query, which ends with the snapshot it is made in."""
     if topics == EVERYTHING:
-        return file.db.execute(_ALL, (start,))
+        return file.db.execute(_ALL, (start, _PASSED))
     if file.wanted is None:
         # Once: SQLite prepares every statement again when a function is made.
         file.db.create_function("wanted", 1, lambda head: _is_wanted(head, file.wanted))
     file.wanted = topics
-    return file.db.execute(_SOME, (start,))
+    return file.db.execute(_SOME, (start, _PASSED))
 
 
 def _is_wanted(head: Any, topics: Topics | None) -> bool:
@@ -107,8 +112,9 @@ def _take(
 class Chain:
     """Rows in their order, each verified against the one before."""
 
-    def __init__(self, file: File, first: int, link: bytes) -> None:
+    def __init__(self, file: File, start: int, first: int, link: bytes) -> None:
         self._path = file.path
+        self._start = start
         # How far every row is verified, and the link out of the last; None if that is unknown.
         self.upto = first
         self._link: bytes | None = link
@@ -127,19 +133,21 @@ class Chain:
         """The next row: raise if it is not the one that was written behind the last."""
         try:
             block.verify(last, n, head, seal)
-            if body != 0:
+            if body != _PASSED:
                 block.verify_body(seal, body)
         except block.Unsound as error:
             self._damaged(last, str(error))
         first = last - n + 1
+        if self.upto < self._start and self.upto < first:
+            # What is missing before the first that is wanted is not held against it.
+            self.upto, self._link = min(first, self._start), None
         if first != self.upto or self._link not in (None, block.link_in(seal)):
             self._damaged(first - 1, "what was there is missing, or another row stands there")
         self.upto, self._link = last + 1, block.link_out(seal)
 
     def _damaged(self, last: Any, problem: str) -> None:
         until = max(last, self.upto) if isinstance(last, int) else self.upto
-        told = f"offsets {self.upto} to {until}: {problem}"
-        raise Damaged(str(self._path), told, self.upto, until + 1)
+        raise damaged(self._path, problem, self.upto, until)
 
 
 def settle(file: File) -> End:
@@ -195,7 +203,7 @@ def sound(file: File, offset: int) -> block.Row:
         if row[0] - row[1] >= offset:
             raise block.Unsound("what was there is missing")
     except block.Unsound as error:
-        raise Damaged(str(file.path), f"offset {offset}: {error}", offset) from None
+        raise damaged(file.path, str(error), offset, offset) from None
     return row
 
 

@@ -87,6 +87,10 @@ class Witness:
             problem = "was deleted, moved or replaced while it was open; open it again"
             raise Damaged(str(self._file), problem)
 
+    def is_blank(self) -> bool:
+        """Whether it has never seen anything."""
+        return os.fstat(self._handle).st_size == 0
+
     def read(self, identity: str) -> tuple[int, bytes] | None:
         """The last offset, and the beginning of the link out of it; None if there is none, or it
         is of another file."""
