@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 import inorder
@@ -11,7 +13,7 @@ from inorder.check import History, judge
 from inorder.check.seen import counts
 from inorder.check.trace import read_table
 from inorder.core.errors import Misuse, Refused, UnknownName
-from tests.bus.judge import PROMISES, Failing, gather, run, take
+from tests.bus.judge import PROMISES, Failing, gather, run, take, until
 
 QUESTIONS = 50
 
@@ -146,3 +148,45 @@ def test_a_publication_is_not_said_to_have_seen_what_was_taken_after_its_call(tm
     # Nothing came of the second call: the third tells what it would have told.
     assert trace._seen(late) == {"s1": 2, "s2": 1}
     assert trace.mark() == late
+
+
+def test_what_never_became_an_event_has_no_row(tmp_path):
+    async def job() -> None:
+        async with connect(tmp_path, "shop", "total") as bus:
+            await bus.publish("t", {"n": 0})
+            broker = Failing(bus)
+            broker.blocked = asyncio.Event()
+            sent = asyncio.create_task(bus.publish("t", {"n": 1}))
+            await until(lambda: broker.appends > 0)
+            with pytest.raises(Refused, match="not sent in time"):
+                await bus.publish("t", {"n": 2}, deadline=0.05)
+            broker.blocked.set()
+            await sent
+
+    run(job)
+    rows = read_table(tmp_path / "shop", "events")
+    assert [row.attributes for row in rows] == ['{"n":0}', '{"n":1}']
+    assert all(row.event for row in rows)
+
+
+def test_a_name_that_subscribes_again_goes_on_counting(tmp_path):
+    async def job() -> None:
+        async with connect(tmp_path, "shop", "total") as bus:
+            for _ in range(2):
+                wanted = bus.subscribe("t", "u", where="n > :low", low=-1, name="s")
+                async with wanted as events:
+                    await bus.publish("t", {"n": 0})
+                    await take(events, 1)
+                    await events.set(low=0)
+                    await bus.publish("t", {"n": 1})
+                    await take(events, 1)
+                    await events.unsubscribe("u")
+
+    run(job)
+    deliveries = read_table(tmp_path / "shop", "deliveries")
+    assert [row.nth for row in deliveries] == [1, 2, 3, 4]
+    changes = read_table(tmp_path / "shop", "subscriptions")
+    assert [(row.op, row.after) for row in changes] == [
+        ("subscribe", 0), ("set", 1), ("unsubscribe", 2), ("unsubscribe", 2),
+        ("subscribe", 2), ("set", 3), ("unsubscribe", 4), ("unsubscribe", 4),
+    ]  # fmt: skip

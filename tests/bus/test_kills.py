@@ -37,7 +37,8 @@ def test_killed_processes_lose_nothing_and_double_nothing(tmp_path):
             assert sum(troupe.kills.values()) < kills + 40, "no kill hits a commit"
             time.sleep(chance.uniform(0.0, 0.05))
             # Two in three are publishers: there are commits to hit.
-            troupe.kill(chance.choice([*PUBLISHERS, *PUBLISHERS, *SUBSCRIBERS]))
+            name = chance.choice([*PUBLISHERS, *PUBLISHERS, *SUBSCRIBERS])
+            troupe.kill(name, at_commit=chance.random() < 0.5)
         troupe.finish()
         counts = judged(troupe.history())
         assert counts["lost"] == 0

@@ -18,6 +18,7 @@ from inorder.core.errors import (
     Misuse,
     Refused,
     Removed,
+    Unsure,
 )
 from inorder.logs import reader
 from tests.bus.judge import counted, gather, judged, none_left, numbers, run, take, traces, until
@@ -368,5 +369,25 @@ def test_a_log_that_does_not_say_its_end_is_not_asked_in_a_hurry(url):
             bus._broker.settle, bus._broker.moved = settle, moved
             await bus.publish("t", {"n": 1})
             assert (await events.next(5)).value == {"n": 1}
+
+    run(job)
+
+
+def test_a_subscription_that_cannot_begin_says_so_at_the_deadline(url):
+    async def job() -> None:
+        async with inorder.connect(url, deadline=0.3) as bus:
+            settle = bus._broker.settle
+
+            async def silent(logs: Any) -> Any:
+                await asyncio.sleep(60)
+
+            bus._broker.settle = silent
+            with pytest.raises(Unsure, match=r"subscribe: no answer in 0\.3 s"):
+                await bus.subscribe("t")
+            bus._broker.settle = settle
+            assert not bus._pump.subscriptions
+            async with bus.subscribe("t") as events:
+                await bus.publish("t", {"n": 1})
+                assert numbers(await take(events, 1)) == [1]
 
     run(job)

@@ -52,16 +52,27 @@ class Troupe:
         for name in self.processes:
             self.wait_until_at_work(name, 0)
 
-    def kill(self, name: str) -> None:
-        """SIGKILL, and back under the same name."""
+    def kill(self, name: str, at_commit: bool) -> None:
+        """SIGKILL, and back under the same name; if asked, when somebody has just committed."""
         done = self.done(name)
         self.kills[name] += 1
+        if at_commit:
+            self.await_commit()
         self.processes[name].kill()
         self.processes[name].wait()
         if name in PUBLISHERS:
             self.unsaid[name] = self.without_receipt(name)
         self.start(name)
         self.wait_until_at_work(name, done)
+
+    def await_commit(self) -> None:
+        """The witness is written behind each commit, before the receipt is given."""
+        witness = self.path.with_name(self.path.name + "-witness")
+        with witness.open("rb", buffering=0) as file:
+            before, end = file.read(16), time.monotonic() + 1
+            while time.monotonic() < end:
+                if os.pread(file.fileno(), 16, 0) != before:
+                    return
 
     def done(self, name: str) -> int:
         """How much a process has written down."""
