@@ -12,8 +12,9 @@ from msgspec import Struct
 
 import inorder
 from inorder.bus import bus as bus_module
+from inorder.bus.values import encoded
 from inorder.core.errors import BadOption, Misuse, Refused, Replaced, TooLarge, UnknownName, Unsure
-from inorder.core.limits import EVENT_BYTES_MAX
+from inorder.core.limits import EVENT_BYTES_MAX, PUBLISH_AT_ONCE
 from inorder.logs import publications
 from tests.bus.judge import Failing, none_left, run, take, until
 
@@ -188,6 +189,14 @@ def test_many_are_published_in_runs_and_in_order(url, monkeypatch):
             assert {receipt.outcome for receipt in receipts} == {"stored"}
 
     run(job)
+
+
+def test_runs_grow_to_their_size():
+    """The first few values tell how many make a run."""
+    counts = [count for _, count in encoded({"n": n} for n in range(20_000))]
+    assert sum(counts) == 20_000
+    assert max(counts) <= PUBLISH_AT_ONCE
+    assert len(counts) <= 8
 
 
 def test_publications_that_wait_together_go_together(url):
