@@ -365,6 +365,7 @@ class World:
 
     async def calm(self, keeper: Any, running: dict[str, asyncio.Task[Any]]) -> None:
         self.faults.rate, self.stormy = 0.0, False
+        self.loop.stalls = 0.0
         await asyncio.sleep(2 * DEADLINE_S)
         for number in range(9):
             # Some close together: what comes while somebody looks is not to be missed.

@@ -124,6 +124,7 @@ async def looks_and_forgets(pump: Pump) -> None:
         try:
             await pump._broker.moved({pump._log.identity: pump._end}, LOOK_AGAIN_S)
             pump._wake.set()
+            await asyncio.sleep(0.003)  # somebody has read meanwhile, and somebody has appended
             pump._end = (await pump._broker.settle([pump._log]))[pump._log.identity].stable
         except InorderError:
             await asyncio.sleep(0.05)

@@ -22,9 +22,8 @@ from collections.abc import Iterator
 from inorder.logs.topics import Topics
 from tests.bus.rig import Life, Told
 
-# A poll, and four steps of the store as slow as they are drawn (0.1 s, one in fifty); half of the
-# second after which a lost wake-up is made up for.
-SOON_S = 0.5
+# Some polls and steps of the store; far below the second after which a lost wake-up is made up for.
+SOON_S = 0.25
 
 
 def judge(told: Told) -> None:

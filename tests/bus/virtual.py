@@ -39,6 +39,8 @@ class Loop(asyncio.BaseEventLoop):
         self.chance = random.Random(seed)
         self.killed: set[str] = set()
         self.slow = 0.002
+        # How often one takes fifty times as long.
+        self.stalls = 0.02
         # Whether what is ready together is shuffled, and how often a datagram is lost.
         self.shuffles = self.chance.random() < 0.8
         self.deaf = self.chance.choice([0.0, 0.3, 1.0])
@@ -56,7 +58,7 @@ class Loop(asyncio.BaseEventLoop):
 
     def pause(self) -> float:
         """How long a step of a store takes."""
-        slow = self.slow * 50 if self.chance.random() < 0.02 else self.slow
+        slow = self.slow * 50 if self.chance.random() < self.stalls else self.slow
         return self.chance.random() * slow
 
     def run(self, job: Coroutine[Any, Any, Any]) -> Any:
