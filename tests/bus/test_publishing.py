@@ -12,14 +12,9 @@ from msgspec import Struct
 
 import inorder
 from inorder.bus import bus as bus_module
-<<<<<<< HEAD
-from inorder.core.errors import Misuse, Refused, Replaced, TooLarge, Unsure
-from inorder.core.limits import EVENT_BYTES_MAX
-=======
 from inorder.bus.values import encoded
-from inorder.core.errors import BadOption, Misuse, Refused, Replaced, TooLarge, UnknownName, Unsure
+from inorder.core.errors import Misuse, Refused, Replaced, TooLarge, Unsure
 from inorder.core.limits import EVENT_BYTES_MAX, PUBLISH_AT_ONCE
->>>>>>> proofs
 from inorder.logs import publications
 from tests.bus.judge import Failing, none_left, run, take, until
 
@@ -196,7 +191,6 @@ def test_many_are_published_in_runs_and_in_order(url, monkeypatch):
     run(job)
 
 
-<<<<<<< HEAD
 def test_far_more_than_may_be_under_way_is_published_by_one_call(url):
     async def job() -> None:
         async with inorder.connect(url) as bus:
@@ -207,14 +201,14 @@ def test_far_more_than_may_be_under_way_is_published_by_one_call(url):
             assert seqs == list(range(100_001, 200_001))
 
     run(job)
-=======
+
+
 def test_runs_grow_to_their_size():
     """The first few values tell how many make a run."""
     counts = [count for _, count in encoded({"n": n} for n in range(20_000))]
     assert sum(counts) == 20_000
     assert max(counts) <= PUBLISH_AT_ONCE
     assert len(counts) <= 8
->>>>>>> proofs
 
 
 def test_publications_that_wait_together_go_together(url):
