@@ -74,6 +74,15 @@ def test_causal_order_needs_places_and_puts_no_rows_in_order_yet():
     assert guarantee("causal").services(("t",), causal.Options()) == {}
 
 
+def test_rows_need_stamps_and_wait_for_each_other_where_numbers_tell_what_is_missing():
+    rows = {name: guarantee(name).rows for name in ("none", "fifo", "total")}
+    assert {name: each.needs_stamps for name, each in rows.items()} == {
+        "none": False, "fifo": True, "total": True,
+    }  # fmt: skip
+    waits = {name: each.waits_for_all(guarantee(name).options()) for name, each in rows.items()}
+    assert waits == {"none": False, "fifo": True, "total": True}
+
+
 def test_a_trace_names_its_guarantee_and_so_what_it_promised():
     simulated = {"order": {"guarantee": "total", "fence": True}}
     expected = (*guarantee("total").promises(total.Options(fence=True)), "filter")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,6 +62,21 @@ def test_the_simulator_delivered_the_same_from_other_stamps(way, seed):
     assert len(run.deliveries) > 100
     assert any('"":' in row["stamp"] for row in run.rows) == (way == "forest"), "epochs"
     assert in_one(run) == run.deliveries
+
+
+@pytest.mark.parametrize(("start", "at_once"), [("first", 2), ("beginning", 0), ({"t": 8}, 2)])
+def test_a_topic_starts_where_the_plan_says(start, at_once):
+    """Numbers 9 and 10: from the beginning, eight events are waited for."""
+    rows = [
+        {
+            "topic": "t", "publisher": "p", "seq": number, "event": f"p:{number}",
+            "stamp": f'{{"t":{number}}}', "subscriber": "s",
+        }
+        for number in (9, 10)
+    ]  # fmt: skip
+    lane = Rows(Plan("total", start=start))
+    assert len(delivered(lane.feed(pa.Table.from_pylist(rows)))) == at_once
+    assert len(delivered(lane.finish())) == 2 - at_once
 
 
 def test_what_puts_no_rows_in_order_yet_says_so_before_it_starts():
